@@ -13,7 +13,7 @@ use toolpost_config::{HostConfig, HttpConfig};
 use toolpost_model::BoxFuture;
 use toolpost_serve::{
     Server,
-    a2e::{Capability, Handled, Peer},
+    a2e::{A2eCapability, A2ePeer, CapabilityResponse},
 };
 
 /// The notes, oldest first.
@@ -21,7 +21,7 @@ use toolpost_serve::{
 struct Notes(Mutex<Vec<Value>>);
 
 impl Notes {
-    fn add(&self, fields: &Map<String, Value>, peer: &Peer) -> Result<usize, ErrorMessage> {
+    fn add(&self, fields: &Map<String, Value>, peer: &A2ePeer) -> Result<usize, ErrorMessage> {
         let Some(text) = fields.get("text").and_then(Value::as_str) else {
             return Err(ErrorMessage::new(
                 ErrorCode::SchemaViolation,
@@ -39,15 +39,15 @@ impl Notes {
 }
 
 /// An answer; which request it answers is filled in by the host.
-fn answer(kind: &str, name: &str, value: Value) -> Handled {
+fn answer(kind: &str, name: &str, value: Value) -> CapabilityResponse {
     let fields = Map::from_iter([(name.to_owned(), value)]);
-    Handled::with(Body::Other(OtherBody {
+    CapabilityResponse::with(Body::Other(OtherBody {
         kind: kind.to_owned(),
         fields,
     }))
 }
 
-impl Capability for Notes {
+impl A2eCapability for Notes {
     fn name(&self) -> CapabilityName {
         CapabilityName::Memory
     }
@@ -62,12 +62,12 @@ impl Capability for Notes {
 
     fn handle<'a>(
         &'a self,
-        peer: &'a Peer,
+        peer: &'a A2ePeer,
         message: Message,
-    ) -> BoxFuture<'a, Result<Handled, ErrorMessage>> {
+    ) -> BoxFuture<'a, Result<CapabilityResponse, ErrorMessage>> {
         Box::pin(async move {
             let Body::Other(OtherBody { kind, fields }) = message.body else {
-                return Ok(Handled::NotMine);
+                return Ok(CapabilityResponse::NotMine);
             };
             match kind.as_str() {
                 "notes/add/req" => Ok(answer(
@@ -106,7 +106,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 #[cfg(test)]
 mod tests {
-    use toolpost_a2e::{Client, ConnectOptions, Transport};
+    use toolpost_a2e::{Client, ConnectOptions, HostTransport};
 
     use super::*;
 
@@ -115,7 +115,7 @@ mod tests {
         let server = Server::builder(HostConfig::default()).capability(Notes::default());
         let server = server.start_offline().await.unwrap();
         let options = ConnectOptions::new("test").capabilities(["memory", "tools"]);
-        let client = Client::connect(Transport::Link(server.connect()), options)
+        let client = Client::connect(HostTransport::Link(server.connect()), options)
             .await
             .unwrap();
         let entries: Vec<_> = client

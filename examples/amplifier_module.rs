@@ -9,7 +9,8 @@ use std::{error::Error, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use toolpost_amplifier::{
-    Coordinator, HookFailure, HookResult, MountError, Mounted, Tool, ToolError, ToolResult, events,
+    Coordinator, HookFailure, HookResult, MountError, MountReturn, Tool, ToolError, ToolResult,
+    events,
 };
 use toolpost_config::{HostConfig, HttpConfig};
 use toolpost_model::{BoxFuture, EffectClass};
@@ -86,7 +87,7 @@ impl Tool for ListNotes {
 async fn mount_notes(
     coordinator: Coordinator,
     config: Map<String, Value>,
-) -> Result<Mounted, MountError> {
+) -> Result<MountReturn, MountError> {
     let most = match config.get("most") {
         None => 100,
         Some(given) => given
@@ -100,14 +101,14 @@ async fn mount_notes(
         most,
     }))?;
     coordinator.mount(Arc::new(ListNotes(notes)))?;
-    Ok(Mounted::Nothing)
+    Ok(MountReturn::Nothing)
 }
 
 /// The module that looks at calls: notes lose the blanks around them, and what looks like a password is refused.
 async fn mount_guard(
     coordinator: Coordinator,
     _: Map<String, Value>,
-) -> Result<Mounted, MountError> {
+) -> Result<MountReturn, MountError> {
     coordinator.hooks().register(
         events::TOOL_PRE,
         0,
@@ -126,7 +127,7 @@ async fn mount_guard(
             Ok(HookResult::modify(data))
         },
     );
-    Ok(Mounted::Nothing)
+    Ok(MountReturn::Nothing)
 }
 
 /// Both modules. `most` is how many notes a session may have.

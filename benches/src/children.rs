@@ -10,7 +10,7 @@ use anyhow::Context;
 use axum::{Router, body::Bytes, routing::post};
 use toolpost_config::HostConfig;
 use toolpost_model::{DynTool, EffectClass, FnTool, ToolFailure, ToolSet};
-use toolpost_serve::{Access, Server};
+use toolpost_serve::{CallerAuthentication, Server};
 
 use crate::{a2e, grpc, mcp};
 
@@ -147,7 +147,7 @@ async fn toolpost(words: &[String]) -> anyhow::Result<()> {
     config.limits.concurrency = 256;
     config.limits.session_concurrency = 256;
     let server = Server::builder(config)
-        .access(Access::Open)
+        .access(CallerAuthentication::Open)
         .source(echoes(count.parse()?))
         .start()
         .await?;

@@ -21,8 +21,8 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 use toolpost_amplifier::{ModuleId, ModuleKind, PlannedModule};
-use toolpost_core::{CallRequest, Host, Limits, Policy, SchedulerLimits};
-use toolpost_model::{Mode, ModelInput, Principal};
+use toolpost_core::{CallRequest, Host, HostLimits, Policy, SchedulerLimits};
+use toolpost_model::{ModelInput, PermissionMode, Principal};
 use toolpost_sources::{GrpcModule, GrpcSettings};
 
 use crate::{
@@ -83,17 +83,17 @@ async fn host(endpoint: &str) -> anyhow::Result<Host> {
         place: "bench".to_owned(),
     };
     let source = GrpcModule::service(&module, endpoint, GrpcSettings::default())?;
-    let limits = Limits {
+    let limits = HostLimits {
         scheduler: SchedulerLimits {
             concurrency: 256,
             session_concurrency: 256,
             queue: 1024,
         },
-        ..Limits::default()
+        ..HostLimits::default()
     };
     Ok(Host::builder()
         .limits(limits)
-        .policy(Policy::in_mode(Mode::Bypass))
+        .policy(Policy::in_mode(PermissionMode::Bypass))
         .source(source)
         .build()
         .await?)

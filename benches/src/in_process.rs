@@ -7,9 +7,9 @@ use std::{
 
 use serde_json::json;
 use toolpost_core::{
-    CallRequest, Host, Journal, Limits, Policy, Record, RecordKind, SchedulerLimits, Strength,
+    CallRequest, Host, HostLimits, Journal, Policy, Record, RecordKind, SchedulerLimits, Strength,
 };
-use toolpost_model::{EffectClass, FnTool, Mode, ModelInput, Principal, ToolFailure};
+use toolpost_model::{EffectClass, FnTool, ModelInput, PermissionMode, Principal, ToolFailure};
 use toolpost_store::{JournalOptions, SqliteJournal};
 
 use crate::{
@@ -57,15 +57,15 @@ async fn host(journal: Arc<dyn Journal>) -> anyhow::Result<Host> {
     let store = FnTool::named("bench.store")?
         .class(EffectClass::Write)
         .run(|_: Nothing, _| async { Ok::<_, ToolFailure>("stored") });
-    let limits = Limits {
+    let limits = HostLimits {
         scheduler: SchedulerLimits {
             concurrency: 256,
             session_concurrency: 256,
             queue: 1024,
         },
-        ..Limits::default()
+        ..HostLimits::default()
     };
-    let policy = Policy::in_mode(Mode::Bypass);
+    let policy = Policy::in_mode(PermissionMode::Bypass);
     let builder = Host::builder()
         .journal(journal)
         .limits(limits)

@@ -8,7 +8,9 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use toolpost_core::{Cut, Facets, Journal, Query, Record, RecordKind, Strength, ToolPattern};
+use toolpost_core::{
+    Facets, Journal, Query, Record, RecordKind, RetentionCut, Strength, ToolQueryPattern,
+};
 use toolpost_model::{InvocationId, Outcome, SessionId};
 use toolpost_store::{JournalOptions, JournalReader, SqliteJournal, VerifyReport};
 
@@ -122,7 +124,7 @@ fn record(number: usize, looks: Looks) -> Record {
 async fn find(journal: &SqliteJournal) -> anyhow::Result<()> {
     let newest = Query::newest(50);
     let tool = |name: &str| Query {
-        tool: Some(ToolPattern::new(name)),
+        tool: Some(ToolQueryPattern::new(name)),
         ..newest.clone()
     };
     let queries = [
@@ -184,7 +186,7 @@ async fn prune(journal: &Arc<SqliteJournal>) -> anyhow::Result<()> {
         let journal = Arc::clone(journal);
         tokio::spawn(async move {
             for up_to in (1..=REMOVED).step_by(PIECE) {
-                let cut = Cut {
+                let cut = RetentionCut {
                     up_to: up_to + PIECE as u64 - 1,
                     at: Timestamp::UNIX_EPOCH,
                     why: "bench".to_owned(),

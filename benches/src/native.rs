@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use serde_json::Value;
 use toolpost_core::{CallRequest, Host, Policy, Session};
-use toolpost_model::{Mode, ModelInput};
+use toolpost_model::{ModelInput, PermissionMode};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
     ChildEnvironment, ChildSettings, HostEnvironment, NativeParts, Workspace, native_source,
@@ -34,7 +34,7 @@ pub(crate) async fn host(folder: &Path) -> anyhow::Result<Host> {
         },
         ..NativeParts::on(workspace)
     };
-    let policy = Policy::in_mode(Mode::Bypass);
+    let policy = Policy::in_mode(PermissionMode::Bypass);
     Ok(Host::builder()
         .policy(policy)
         .source(native_source(parts)?)

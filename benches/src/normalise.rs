@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, hint::black_box, time::Instant};
 
 use serde_json::{Value, json};
-use toolpost_a2a::{Bounds, Bridge, Receiver, ReceiverOptions};
+use toolpost_a2a::{Receiver, ReceiverBounds, ReceiverOptions, VocabularyBridge};
 
 use crate::{
     children::memory_of,
@@ -146,9 +146,9 @@ fn carried(carrier: Carrier, number: usize, event: &Value) -> String {
 async fn merged(lines: &[String], ended: Ended) -> anyhow::Result<f64> {
     let began = Instant::now();
     // More calls than a stream may have otherwise, so that all of them count.
-    let bounds = Bounds {
+    let bounds = ReceiverBounds {
         calls_per_stream: EVENTS,
-        ..Bounds::default()
+        ..ReceiverBounds::default()
     };
     let mut receiver = Receiver::new(ReceiverOptions {
         bounds,
@@ -166,7 +166,7 @@ async fn merged(lines: &[String], ended: Ended) -> anyhow::Result<f64> {
 
 async fn bridged(lines: &[String]) -> anyhow::Result<f64> {
     let began = Instant::now();
-    let mut bridge = Bridge::default();
+    let mut bridge = VocabularyBridge::default();
     let mut out = Vec::new();
     for line in lines {
         out.clear();

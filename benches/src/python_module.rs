@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 use toolpost_amplifier::{ModuleId, ModuleKind, ModuleSource, PlannedModule};
 use toolpost_core::{CallRequest, Host, Policy, Session};
-use toolpost_model::{Mode, ModelInput, Principal};
+use toolpost_model::{ModelInput, PermissionMode, Principal};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
     BridgedModule, ChildSettings, CoreChoice, PythonModules, PythonPackage, PythonParts,
@@ -155,7 +155,7 @@ impl Set {
     async fn calls(&self, name: &str) -> anyhow::Result<()> {
         let modules = self.start().await?;
         let host = Host::builder()
-            .policy(Policy::in_mode(Mode::Bypass))
+            .policy(Policy::in_mode(PermissionMode::Bypass))
             .source(modules.source())
             .build()
             .await?;

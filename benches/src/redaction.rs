@@ -10,10 +10,10 @@ use std::{
 
 use serde_json::json;
 use toolpost_core::{
-    CallRequest, Finding, Host, Journal, KnownSecrets, Limits, MemoryJournal, Policy, Redactor,
-    SchedulerLimits, StreamRedactor, Window,
+    CallRequest, Host, HostLimits, Journal, KnownSecrets, MemoryJournal, Policy, RedactionWindow,
+    Redactor, SchedulerLimits, SecretFinding, StreamRedactor,
 };
-use toolpost_model::{Mode, ModelInput, Principal};
+use toolpost_model::{ModelInput, PermissionMode, Principal};
 use toolpost_store::{JournalOptions, SqliteJournal};
 
 use crate::{
@@ -74,7 +74,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
 struct Blind;
 
 impl Redactor for Blind {
-    fn find(&self, window: Window<'_>, _: &mut Vec<Finding>) -> usize {
+    fn find(&self, window: RedactionWindow<'_>, _: &mut Vec<SecretFinding>) -> usize {
         window.bytes.len()
     }
 }
@@ -162,18 +162,18 @@ async fn calls(record: Record, redactor: impl Redactor, message: &str) -> anyhow
             )?)
         }
     };
-    let limits = Limits {
+    let limits = HostLimits {
         scheduler: SchedulerLimits {
             concurrency: 256,
             session_concurrency: 256,
             queue: 1024,
         },
-        ..Limits::default()
+        ..HostLimits::default()
     };
     let builder = Host::builder()
         .journal(journal)
         .limits(limits)
-        .policy(Policy::in_mode(Mode::Bypass));
+        .policy(Policy::in_mode(PermissionMode::Bypass));
     let host = builder.redactor(redactor).source(echoes(1)).build().await?;
     let session = host.default_session(&Principal::agent("bench"));
     let began = Instant::now();

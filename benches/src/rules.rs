@@ -4,10 +4,11 @@ use std::{hint::black_box, time::Instant};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use toolpost_core::{Facts, Places, Policy, PolicyEngine, PolicySpec};
+use toolpost_core::{PathBaseFolders, PermissionFacts, Policy, PolicyEngine, PolicySpec};
 use toolpost_model::{
-    Access, ArgumentKind, ArgumentMeaning, Arguments, Declaration, EffectClass, Effects, Mode,
-    PermissionInput, Principal, Provenance, ResourceKey, Rule, RuleOrigin, SandboxProfile,
+    ArgumentKind, ArgumentMeaning, Arguments, Declaration, EffectClass, Effects, PermissionInput,
+    PermissionMode, Principal, Provenance, ResourceAccess, ResourceKey, Rule, RuleOrigin,
+    SandboxProfile,
 };
 
 use crate::rounds::Pairs;
@@ -18,7 +19,7 @@ const DECISIONS: u32 = 2_000;
 const RULES: [usize; 2] = [100, 10_000];
 
 pub(crate) async fn run() -> anyhow::Result<()> {
-    let without = Policy::in_mode(Mode::Default);
+    let without = Policy::in_mode(PermissionMode::Default);
     for count in RULES {
         let began = Instant::now();
         let with = policy(count)?;
@@ -53,12 +54,12 @@ fn policy(count: usize) -> anyhow::Result<Policy> {
     };
     let rule = |n: usize| Rule::parse(&line(n), RuleOrigin::User, "rules.yaml");
     let rules = (0..count).map(rule).collect::<Result<_, _>>()?;
-    let places = Places {
+    let places = PathBaseFolders {
         workspace: Some("/w".into()),
-        ..Places::default()
+        ..PathBaseFolders::default()
     };
     let spec = PolicySpec {
-        mode: Mode::Default,
+        mode: PermissionMode::Default,
         rules,
         places,
         ..PolicySpec::default()
@@ -97,8 +98,8 @@ impl MadeCall {
         })
     }
 
-    fn facts(&self) -> Facts<'_> {
-        Facts {
+    fn facts(&self) -> PermissionFacts<'_> {
+        PermissionFacts {
             declaration: &self.declaration,
             input: Some(&self.input),
             effects: &self.effects,
@@ -113,8 +114,8 @@ impl MadeCall {
 fn calls() -> anyhow::Result<[MadeCall; 4]> {
     let run = || Effects::of(EffectClass::Execute).confined_by(SandboxProfile::WorkspaceWrite);
     let command = |text: &str| json!({ "command": text });
-    let write =
-        Effects::of(EffectClass::Write).using(ResourceKey::path("/w/src/a.rs"), Access::Write);
+    let write = Effects::of(EffectClass::Write)
+        .using(ResourceKey::path("/w/src/a.rs"), ResourceAccess::Write);
     Ok([
         MadeCall::of("`git push`", "shell.shell", command("git push"), run())?,
         MadeCall::of(

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 use toolpost_core::{CallRequest, Host, Policy};
-use toolpost_model::{Mode, ModelInput, Principal};
+use toolpost_model::{ModelInput, PermissionMode, Principal};
 use toolpost_sources::{NativeParts, Workspace, native_source};
 
 use crate::rounds::Pairs;
@@ -50,7 +50,7 @@ async fn host(folder: &std::path::Path) -> anyhow::Result<Host> {
         ..NativeParts::on(workspace)
     };
     let source = native_source(parts)?;
-    let policy = Policy::in_mode(Mode::Bypass);
+    let policy = Policy::in_mode(PermissionMode::Bypass);
     Ok(Host::builder()
         .policy(policy)
         .source(source)

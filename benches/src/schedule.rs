@@ -10,10 +10,10 @@ use std::{
 
 use serde_json::json;
 use tokio::sync::Semaphore;
-use toolpost_core::{CallRequest, Host, Limits, Policy, SchedulerLimits};
+use toolpost_core::{CallRequest, Host, HostLimits, Policy, SchedulerLimits};
 use toolpost_model::{
-    Access, CallInput, Declaration, EffectClass, Effects, Mode, ModelInput, Principal, ResourceKey,
-    Tool, ToolCall, ToolFailure, ToolOutput,
+    CallInput, Declaration, EffectClass, Effects, ModelInput, PermissionMode, Principal,
+    ResourceAccess, ResourceKey, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 
 use crate::rounds::{Pairs, rate};
@@ -65,7 +65,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
 /// Does nothing with a path. `free` is the same call without a turn.
 struct Touch {
     name: &'static str,
-    access: Access,
+    access: ResourceAccess,
     unscheduled: bool,
     /// Calls end when they get a permit, where there is something to wait for.
     until: Option<Arc<Semaphore>>,
@@ -99,13 +99,13 @@ impl Tool for Touch {
 }
 
 async fn host(concurrency: usize, until: &Arc<Semaphore>) -> anyhow::Result<Host> {
-    let limits = Limits {
+    let limits = HostLimits {
         scheduler: SchedulerLimits {
             concurrency,
             session_concurrency: concurrency,
             queue: 1 << 14,
         },
-        ..Limits::default()
+        ..HostLimits::default()
     };
     let touch = |name, access, unscheduled| Touch {
         name,
@@ -115,13 +115,13 @@ async fn host(concurrency: usize, until: &Arc<Semaphore>) -> anyhow::Result<Host
     };
     Ok(Host::builder()
         .limits(limits)
-        .policy(Policy::in_mode(Mode::Bypass))
-        .tool(touch("read", Access::Read, false))
-        .tool(touch("write", Access::Write, false))
-        .tool(touch("free", Access::Read, true))
+        .policy(Policy::in_mode(PermissionMode::Bypass))
+        .tool(touch("read", ResourceAccess::Read, false))
+        .tool(touch("write", ResourceAccess::Write, false))
+        .tool(touch("free", ResourceAccess::Read, true))
         .tool(Touch {
             until: Some(Arc::clone(until)),
-            ..touch("hold", Access::Write, false)
+            ..touch("hold", ResourceAccess::Write, false)
         })
         .build()
         .await?)

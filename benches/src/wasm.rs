@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use serde_json::{Map, json};
 use toolpost_amplifier::{ModuleId, ModuleKind, PlannedModule};
 use toolpost_core::{CallRequest, Host, HostBuilder, Policy};
-use toolpost_model::{Mode, ModelInput, Principal};
+use toolpost_model::{ModelInput, PermissionMode, Principal};
 use toolpost_store::{JournalOptions, SqliteJournal};
 use toolpost_wasm::{InstanceUse, WasmModule, WasmModules, WasmSettings};
 use wasmtime::{
@@ -127,7 +127,7 @@ async fn host(module: WasmModule) -> anyhow::Result<Host> {
 
 fn builder(module: WasmModule) -> HostBuilder {
     Host::builder()
-        .policy(Policy::in_mode(Mode::Bypass))
+        .policy(Policy::in_mode(PermissionMode::Bypass))
         .source(module)
 }
 

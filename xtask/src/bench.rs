@@ -2,9 +2,9 @@
 
 use std::{path::Path, process::Command};
 
-use crate::{Verdict, cargo};
+use crate::{ChoreVerdict, cargo};
 
-pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
+pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<ChoreVerdict> {
     // The real binary is one of the contenders and is looked for beside the benchmarks. Built together, they share what
     // they are made of.
     let build = [
@@ -17,7 +17,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
         "toolpost-bench",
     ];
     let built = cargo::verdict(&mut cargo::cargo(root, &build))?;
-    if matches!(built, Verdict::Fail) {
+    if matches!(built, ChoreVerdict::Fail) {
         return Ok(built);
     }
     let metadata = cargo::metadata(root, &["--no-deps"])?;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-use crate::Verdict;
+use crate::ChoreVerdict;
 
 /// The cargo that started this program, so that `cargo +nightly xtask …` stays on that toolchain.
 pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
@@ -25,11 +25,11 @@ pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
 }
 
 /// Runs `command` with its output on the terminal.
-pub(crate) fn verdict(command: &mut Command) -> anyhow::Result<Verdict> {
+pub(crate) fn verdict(command: &mut Command) -> anyhow::Result<ChoreVerdict> {
     let status = command
         .status()
         .with_context(|| format!("cannot start `{}`", command.get_program().display()))?;
-    Ok(Verdict::pass_if(status.success()))
+    Ok(ChoreVerdict::pass_if(status.success()))
 }
 
 /// Runs `command` for what it prints on stdout; its complaints go to the terminal.

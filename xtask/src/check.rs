@@ -9,11 +9,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::cargo::{cargo, verdict};
-use crate::{Verdict, tidy};
+use crate::{ChoreVerdict, tidy};
 
-type Step = fn(&Path) -> anyhow::Result<Verdict>;
+type CheckStep = fn(&Path) -> anyhow::Result<ChoreVerdict>;
 
-const STEPS: &[(&str, Step)] = &[
+const STEPS: &[(&str, CheckStep)] = &[
     ("format", format),
     ("clippy", clippy),
     ("lean build", lean_build),
@@ -24,28 +24,28 @@ const STEPS: &[(&str, Step)] = &[
 ];
 
 /// Stops at the first step that fails: what comes after would mostly repeat it.
-pub(crate) fn run(root: &Path) -> anyhow::Result<Verdict> {
+pub(crate) fn run(root: &Path) -> anyhow::Result<ChoreVerdict> {
     for (name, step) in STEPS {
         eprintln!("== {name}");
         let start = Instant::now();
         let verdict = step(root)?;
         let seconds = start.elapsed().as_secs_f32();
         match verdict {
-            Verdict::Pass => eprintln!("== {name} passed in {seconds:.1} s\n"),
-            Verdict::Fail => {
+            ChoreVerdict::Pass => eprintln!("== {name} passed in {seconds:.1} s\n"),
+            ChoreVerdict::Fail => {
                 eprintln!("== {name} failed after {seconds:.1} s");
-                return Ok(Verdict::Fail);
+                return Ok(ChoreVerdict::Fail);
             }
         }
     }
-    Ok(Verdict::Pass)
+    Ok(ChoreVerdict::Pass)
 }
 
-fn format(root: &Path) -> anyhow::Result<Verdict> {
+fn format(root: &Path) -> anyhow::Result<ChoreVerdict> {
     verdict(&mut cargo(root, &["fmt", "--all", "--", "--check"]))
 }
 
-fn clippy(root: &Path) -> anyhow::Result<Verdict> {
+fn clippy(root: &Path) -> anyhow::Result<ChoreVerdict> {
     let args = [
         "clippy",
         "--workspace",
@@ -59,14 +59,14 @@ fn clippy(root: &Path) -> anyhow::Result<Verdict> {
 }
 
 /// What a first `cargo run` builds: code that only the optional parts use would stand out here.
-fn lean_build(root: &Path) -> anyhow::Result<Verdict> {
+fn lean_build(root: &Path) -> anyhow::Result<ChoreVerdict> {
     verdict(&mut cargo(
         root,
         &["clippy", "--package", "toolpost", "--", "-D", "warnings"],
     ))
 }
 
-fn rustdoc(root: &Path) -> anyhow::Result<Verdict> {
+fn rustdoc(root: &Path) -> anyhow::Result<ChoreVerdict> {
     let args = ["doc", "--workspace", "--no-deps", "--all-features"];
     verdict(cargo(root, &args).env("RUSTDOCFLAGS", "-D warnings"))
 }

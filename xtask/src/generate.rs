@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::Verdict;
+use crate::ChoreVerdict;
 use crate::cargo::{self, cargo, stdout_of};
 
 /// What `toolpost reference` calls each, and where it goes.
@@ -24,15 +24,15 @@ const REFERENCES: &[(&str, &str)] = &[
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mode {
+pub(crate) enum GenerateMode {
     Write,
     Compare,
 }
 
-pub(crate) fn run(root: &Path, mode: Mode) -> anyhow::Result<Verdict> {
+pub(crate) fn run(root: &Path, mode: GenerateMode) -> anyhow::Result<ChoreVerdict> {
     let stale = stale(root)?;
     match mode {
-        Mode::Write => {
+        GenerateMode::Write => {
             for page in &stale {
                 page.write(root)?;
                 println!("wrote {}", page.path);
@@ -42,9 +42,9 @@ pub(crate) fn run(root: &Path, mode: Mode) -> anyhow::Result<Verdict> {
                 stale.len(),
                 REFERENCES.len()
             );
-            Ok(Verdict::Pass)
+            Ok(ChoreVerdict::Pass)
         }
-        Mode::Compare => {
+        GenerateMode::Compare => {
             for page in &stale {
                 println!(
                     "{}:{}: differs from what the code says\n  hint: run cargo xtask gen",
@@ -56,7 +56,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> anyhow::Result<Verdict> {
                 stale.len(),
                 REFERENCES.len()
             );
-            Ok(Verdict::pass_if(stale.is_empty()))
+            Ok(ChoreVerdict::pass_if(stale.is_empty()))
         }
     }
 }

@@ -20,7 +20,7 @@ mod tidy;
 use std::path::Path;
 use std::process::ExitCode;
 
-use generate::Mode;
+use generate::GenerateMode;
 use soak::SoakOptions;
 
 const HELP: &str = "\
@@ -39,21 +39,25 @@ usage: cargo xtask <command>
 
 /// What a chore found. Not being able to look is an error instead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Verdict {
+enum ChoreVerdict {
     Pass,
     Fail,
 }
 
-impl Verdict {
-    fn pass_if(holds: bool) -> Verdict {
-        if holds { Verdict::Pass } else { Verdict::Fail }
+impl ChoreVerdict {
+    fn pass_if(holds: bool) -> ChoreVerdict {
+        if holds {
+            ChoreVerdict::Pass
+        } else {
+            ChoreVerdict::Fail
+        }
     }
 }
 
 #[derive(PartialEq, Eq, Debug)]
 enum Chore {
     Tidy,
-    Gen(Mode),
+    Gen(GenerateMode),
     Test(Vec<String>),
     Peers,
     Check,
@@ -69,8 +73,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     match run(&chore) {
-        Ok(Verdict::Pass) => ExitCode::SUCCESS,
-        Ok(Verdict::Fail) => ExitCode::FAILURE,
+        Ok(ChoreVerdict::Pass) => ExitCode::SUCCESS,
+        Ok(ChoreVerdict::Fail) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -85,8 +89,8 @@ fn parse(args: &[String]) -> Option<Chore> {
     let words: Vec<&str> = rest.iter().map(String::as_str).collect();
     match (command.as_str(), words.as_slice()) {
         ("tidy", []) => Some(Chore::Tidy),
-        ("gen", []) => Some(Chore::Gen(Mode::Write)),
-        ("gen", ["--check"]) => Some(Chore::Gen(Mode::Compare)),
+        ("gen", []) => Some(Chore::Gen(GenerateMode::Write)),
+        ("gen", ["--check"]) => Some(Chore::Gen(GenerateMode::Compare)),
         ("test", []) => Some(Chore::Test(Vec::new())),
         ("test", ["--", ..]) => Some(Chore::Test(rest[1..].to_vec())),
         ("peers", []) => Some(Chore::Peers),
@@ -98,7 +102,7 @@ fn parse(args: &[String]) -> Option<Chore> {
     }
 }
 
-fn run(chore: &Chore) -> anyhow::Result<Verdict> {
+fn run(chore: &Chore) -> anyhow::Result<ChoreVerdict> {
     let root = repository_root();
     match chore {
         Chore::Tidy => tidy::run(root),
@@ -110,7 +114,7 @@ fn run(chore: &Chore) -> anyhow::Result<Verdict> {
         Chore::Bench(args) => bench::run(root, args),
         Chore::Help => {
             print!("{HELP}");
-            Ok(Verdict::Pass)
+            Ok(ChoreVerdict::Pass)
         }
     }
 }
@@ -136,8 +140,8 @@ mod tests {
             ("", Some(Chore::Help)),
             ("tidy", Some(Chore::Tidy)),
             ("tidy now", None),
-            ("gen", Some(Chore::Gen(Mode::Write))),
-            ("gen --check", Some(Chore::Gen(Mode::Compare))),
+            ("gen", Some(Chore::Gen(GenerateMode::Write))),
+            ("gen --check", Some(Chore::Gen(GenerateMode::Compare))),
             ("gen --chekc", None),
             ("test", Some(Chore::Test(Vec::new()))),
             (

@@ -8,7 +8,7 @@ use std::thread;
 
 use anyhow::{Context, ensure};
 
-use crate::Verdict;
+use crate::ChoreVerdict;
 use crate::cargo::verdict;
 
 /// Packages that can be installed beside one another.
@@ -69,13 +69,13 @@ const ENVIRONMENTS: [Environment; 6] = [
     },
 ];
 
-pub(crate) fn run(root: &Path) -> anyhow::Result<Verdict> {
+pub(crate) fn run(root: &Path) -> anyhow::Result<ChoreVerdict> {
     let target = root.join("target");
     if ENVIRONMENTS
         .iter()
         .all(|environment| environment.is_made(&target))
     {
-        return Ok(Verdict::Pass);
+        return Ok(ChoreVerdict::Pass);
     }
     fs::create_dir_all(&target).with_context(|| format!("cannot make `{}`", target.display()))?;
     // Two runs at once would clear what the other fills. The lock goes with the process.
@@ -94,7 +94,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<Verdict> {
                 .unwrap_or_else(|_| anyhow::bail!("an installation broke"))
         })
     })?;
-    Ok(Verdict::Pass)
+    Ok(ChoreVerdict::Pass)
 }
 
 impl Environment {
@@ -125,7 +125,7 @@ impl Environment {
                 .arg(&place),
         )?;
         ensure!(
-            make == Verdict::Pass,
+            make == ChoreVerdict::Pass,
             "`python3 -m venv` failed\nhint: apt-get install python3-venv (the Debian package `python3-venv`)"
         );
         let pip = [
@@ -141,7 +141,7 @@ impl Environment {
         let list = root.join("xtask/peers").join(file);
         let installed = verdict(Command::new(place.join("bin/python")).args(pip).arg(list))?;
         ensure!(
-            installed == Verdict::Pass,
+            installed == ChoreVerdict::Pass,
             "the packages of xtask/peers/{file} cannot be installed\n\
              hint: pip must reach a package index; Python must be 3.11 or newer"
         );
@@ -181,7 +181,7 @@ impl Npm {
                 .stdout(Stdio::null()),
         )?;
         ensure!(
-            installed == Verdict::Pass,
+            installed == ChoreVerdict::Pass,
             "the packages of xtask/peers/package.json cannot be installed into target/{folder}\n\
              hint: npm must reach a registry (its setting `registry`)"
         );

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::Verdict;
+use crate::ChoreVerdict;
 use crate::cargo::{cargo, verdict};
 
 /// How long, and with which dice.
@@ -35,7 +35,7 @@ impl SoakOptions {
     }
 }
 
-pub(crate) fn run(root: &Path, options: SoakOptions) -> anyhow::Result<Verdict> {
+pub(crate) fn run(root: &Path, options: SoakOptions) -> anyhow::Result<ChoreVerdict> {
     let clock = || {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)

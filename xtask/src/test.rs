@@ -10,12 +10,12 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::Verdict;
+use crate::ChoreVerdict;
 use crate::cargo::{answers, cargo, verdict};
 use crate::peers;
 use minutes::RunReport;
-use needs::Need;
-use watchdog::{Ending, run_within};
+use needs::TestProgram;
+use watchdog::{WatchdogOutcome, run_within};
 
 /// Of the whole run when nothing watches the single test; building is not counted.
 const RUN_LIMIT: Duration = Duration::from_secs(30 * 60);
@@ -27,7 +27,7 @@ const TESTS_PER_CORE: usize = 3;
 
 const EVERYTHING: [&str; 3] = ["--workspace", "--all-features", "--no-fail-fast"];
 
-pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
+pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<ChoreVerdict> {
     let missing = needs::provide()?;
     let has_nextest = answers(&mut cargo(root, &["nextest", "--version"]));
     build(
@@ -45,7 +45,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
     };
     if !missing.is_empty() && needs::must_be_whole() {
         eprintln!("error: `CI` is set, and a run that leaves tests out does not pass there");
-        return Ok(Verdict::Fail);
+        return Ok(ChoreVerdict::Fail);
     }
     Ok(tests)
 }
@@ -59,7 +59,7 @@ fn build(root: &Path, has_nextest: bool, has_python: bool) -> anyhow::Result<()>
             if has_python {
                 peers::run(root)
             } else {
-                Ok(Verdict::Pass)
+                Ok(ChoreVerdict::Pass)
             }
         });
         // A build that fails is reported by the run that needs it.
@@ -79,11 +79,15 @@ fn build(root: &Path, has_nextest: bool, has_python: bool) -> anyhow::Result<()>
 }
 
 /// Doc tests, which nextest cannot run, go first. The last line counts all other tests.
-fn with_nextest(root: &Path, args: &[String], missing: &[&Need]) -> anyhow::Result<Verdict> {
+fn with_nextest(
+    root: &Path,
+    args: &[String],
+    missing: &[&TestProgram],
+) -> anyhow::Result<ChoreVerdict> {
     let docs = if args.is_empty() {
         doc_tests(root)?
     } else {
-        Verdict::Pass
+        ChoreVerdict::Pass
     };
     let threads = thread::available_parallelism().map_or(1, usize::from) * TESTS_PER_CORE;
     let mut command = cargo(root, &["nextest", "run"]);
@@ -103,20 +107,20 @@ fn with_nextest(root: &Path, args: &[String], missing: &[&Need]) -> anyhow::Resu
         report.iter().for_each(RunReport::print);
         needs::report(missing);
     }
-    if docs == Verdict::Fail {
+    if docs == ChoreVerdict::Fail {
         eprintln!("error: doc tests failed, see above");
     }
     if let Some(RunReport { passed, failed, .. }) = report {
         eprintln!("\n== tests run in {minutes:.1} min\n{passed} passed, {failed} failed");
     }
-    Ok(if docs == Verdict::Fail {
-        Verdict::Fail
+    Ok(if docs == ChoreVerdict::Fail {
+        ChoreVerdict::Fail
     } else {
         rest
     })
 }
 
-fn doc_tests(root: &Path) -> anyhow::Result<Verdict> {
+fn doc_tests(root: &Path) -> anyhow::Result<ChoreVerdict> {
     limited(
         cargo(root, &["test", "--doc"]).args(EVERYTHING),
         DOC_LIMIT,
@@ -124,7 +128,11 @@ fn doc_tests(root: &Path) -> anyhow::Result<Verdict> {
     )
 }
 
-fn with_cargo_test(root: &Path, args: &[String], missing: &[&Need]) -> anyhow::Result<Verdict> {
+fn with_cargo_test(
+    root: &Path,
+    args: &[String],
+    missing: &[&TestProgram],
+) -> anyhow::Result<ChoreVerdict> {
     let mut command = cargo(root, &["test"]);
     command.args(EVERYTHING).args(args);
     if args.is_empty() {
@@ -134,17 +142,17 @@ fn with_cargo_test(root: &Path, args: &[String], missing: &[&Need]) -> anyhow::R
     limited(&mut command, RUN_LIMIT, "the test run")
 }
 
-fn limited(command: &mut Command, limit: Duration, what: &str) -> anyhow::Result<Verdict> {
+fn limited(command: &mut Command, limit: Duration, what: &str) -> anyhow::Result<ChoreVerdict> {
     match run_within(limit, command)? {
-        Ending::Exited(status) if status.success() => Ok(Verdict::Pass),
-        Ending::Exited(_) => Ok(Verdict::Fail),
-        Ending::LimitHit => {
+        WatchdogOutcome::Exited(status) if status.success() => Ok(ChoreVerdict::Pass),
+        WatchdogOutcome::Exited(_) => Ok(ChoreVerdict::Fail),
+        WatchdogOutcome::LimitHit => {
             let minutes = limit.as_secs() / 60;
             eprintln!(
                 "error: {what} hit the limit of {minutes} minutes and was ended\n\
                  hint: a line `has been running for over 60 seconds` above names a test that hung"
             );
-            Ok(Verdict::Fail)
+            Ok(ChoreVerdict::Fail)
         }
     }
 }

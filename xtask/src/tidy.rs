@@ -15,11 +15,11 @@ mod rust_code;
 use std::fmt;
 use std::path::Path;
 
-use crate::Verdict;
+use crate::ChoreVerdict;
 use repo::Repo;
 
 /// Every check, the one that has to build the binary last.
-const CHECKS: &[fn(&Repo) -> Vec<Violation>] = &[
+const CHECKS: &[fn(&Repo) -> Vec<TidyViolation>] = &[
     dependencies::check,
     length::check,
     names::check,
@@ -30,9 +30,9 @@ const CHECKS: &[fn(&Repo) -> Vec<Violation>] = &[
     generated::check,
 ];
 
-pub(crate) fn run(root: &Path) -> anyhow::Result<Verdict> {
+pub(crate) fn run(root: &Path) -> anyhow::Result<ChoreVerdict> {
     let repo = Repo::load(root)?;
-    let mut violations: Vec<Violation> = CHECKS.iter().flat_map(|check| check(&repo)).collect();
+    let mut violations: Vec<TidyViolation> = CHECKS.iter().flat_map(|check| check(&repo)).collect();
     violations.sort();
     for violation in &violations {
         println!("{violation}");
@@ -42,25 +42,25 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<Verdict> {
         violations.len(),
         repo.files.len()
     );
-    Ok(Verdict::pass_if(violations.is_empty()))
+    Ok(ChoreVerdict::pass_if(violations.is_empty()))
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Violation {
+struct TidyViolation {
     path: String,
     line: usize,
     message: String,
     hint: String,
 }
 
-impl Violation {
+impl TidyViolation {
     fn new(
         path: &str,
         line: usize,
         message: impl Into<String>,
         hint: impl Into<String>,
-    ) -> Violation {
-        Violation {
+    ) -> TidyViolation {
+        TidyViolation {
             path: path.to_owned(),
             line,
             message: message.into(),
@@ -69,9 +69,9 @@ impl Violation {
     }
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for TidyViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Violation {
+        let TidyViolation {
             path,
             line,
             message,
@@ -83,7 +83,7 @@ impl fmt::Display for Violation {
 
 /// `path:line` of each violation, for tests that only care where a check strikes.
 #[cfg(test)]
-fn places(violations: &[Violation]) -> Vec<String> {
+fn places(violations: &[TidyViolation]) -> Vec<String> {
     violations
         .iter()
         .map(|found| format!("{}:{}", found.path, found.line))

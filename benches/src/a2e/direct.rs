@@ -8,9 +8,13 @@ use std::{
 
 use anyhow::Context;
 use serde_json::json;
-use toolpost_a2e::{Body, HandshakeRequest, Link, Message, ToolCallRequest, ToolCancelRequest};
-use toolpost_core::{CallRequest, Host, Journal, Limits, MemoryJournal, Policy, SchedulerLimits};
-use toolpost_model::{Mode, ModelInput, Principal, RequestId};
+use toolpost_a2e::{
+    Body, HandshakeRequest, InProcessLink, Message, ToolCallRequest, ToolCancelRequest,
+};
+use toolpost_core::{
+    CallRequest, Host, HostLimits, Journal, MemoryJournal, Policy, SchedulerLimits,
+};
+use toolpost_model::{ModelInput, PermissionMode, Principal, RequestId};
 
 use super::forgetful::Forgetful;
 use crate::{
@@ -84,11 +88,11 @@ async fn host(journal: Arc<dyn Journal>) -> anyhow::Result<Host> {
         session_concurrency: 256,
         queue: 1024,
     };
-    let limits = Limits {
+    let limits = HostLimits {
         scheduler,
-        ..Limits::default()
+        ..HostLimits::default()
     };
-    let policy = Policy::in_mode(Mode::Bypass);
+    let policy = Policy::in_mode(PermissionMode::Bypass);
     let builder = Host::builder()
         .journal(journal)
         .limits(limits)
@@ -158,7 +162,7 @@ async fn linked(
 
 /// The floor.
 async fn bare(message: fn(u64) -> Message, depth: u64) -> anyhow::Result<f64> {
-    let (here, mut there) = Link::pair(1_024);
+    let (here, mut there) = InProcessLink::pair(1_024);
     tokio::spawn(async move {
         while let Some(message) = there.receiver.recv().await {
             if there.sender.send(message).await.is_err() {
@@ -170,7 +174,11 @@ async fn bare(message: fn(u64) -> Message, depth: u64) -> anyhow::Result<f64> {
 }
 
 /// Keeps `depth` messages under way, in a task as an agent would: each answer makes room for another.
-async fn load(mut link: Link, message: fn(u64) -> Message, depth: u64) -> anyhow::Result<f64> {
+async fn load(
+    mut link: InProcessLink,
+    message: fn(u64) -> Message,
+    depth: u64,
+) -> anyhow::Result<f64> {
     tokio::spawn(async move {
         let began = Instant::now();
         for number in 0..depth {

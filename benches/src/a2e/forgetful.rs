@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use toolpost_core::{
-    Cut, GENESIS, Journal, JournalError, JournalHead, Pruned, Query, Record, StoredRecord, Strength,
+    GENESIS, Journal, JournalError, JournalHead, PrunedRange, Query, Record, RetentionCut,
+    StoredRecord, Strength,
 };
 use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId};
 
@@ -65,7 +66,7 @@ impl Journal for Forgetful {
         })
     }
 
-    fn prune(&self, _: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {
+    fn prune(&self, _: RetentionCut) -> BoxFuture<'_, Result<Option<PrunedRange>, JournalError>> {
         at_once(None)
     }
 }

@@ -5,10 +5,12 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Context;
 use toolpost_a2e::{Body, CapabilityName, ErrorMessage, Message};
 use toolpost_config::HostConfig;
-use toolpost_model::{BoxFuture, DynTool, EffectClass, FnTool, Mode, ToolFailure, ToolSet};
+use toolpost_model::{
+    BoxFuture, DynTool, EffectClass, FnTool, PermissionMode, ToolFailure, ToolSet,
+};
 use toolpost_serve::{
-    Access, Server, ServerBuilder,
-    a2e::{Capability, Handled, Peer},
+    CallerAuthentication, Server, ServerBuilder,
+    a2e::{A2eCapability, A2ePeer, CapabilityResponse},
 };
 
 use super::wire;
@@ -45,7 +47,7 @@ pub(super) fn others() -> anyhow::Result<ToolSet> {
 /// Answers with what it was sent, without any tool.
 struct AtOnce;
 
-impl Capability for AtOnce {
+impl A2eCapability for AtOnce {
     fn name(&self) -> CapabilityName {
         CapabilityName::Test
     }
@@ -60,15 +62,15 @@ impl Capability for AtOnce {
 
     fn handle<'a>(
         &'a self,
-        _: &'a Peer,
+        _: &'a A2ePeer,
         message: Message,
-    ) -> BoxFuture<'a, Result<Handled, ErrorMessage>> {
+    ) -> BoxFuture<'a, Result<CapabilityResponse, ErrorMessage>> {
         Box::pin(async move {
             let Body::Other(mut body) = message.body else {
-                return Ok(Handled::NotMine);
+                return Ok(CapabilityResponse::NotMine);
             };
             "test/echo/resp".clone_into(&mut body.kind);
-            Ok(Handled::with(Body::Other(body)))
+            Ok(CapabilityResponse::with(Body::Other(body)))
         })
     }
 }
@@ -76,14 +78,14 @@ impl Capability for AtOnce {
 fn builder(data_dir: &str, count: &str) -> anyhow::Result<ServerBuilder> {
     let mut config = HostConfig {
         data_dir: Some(data_dir.into()),
-        mode: Mode::Bypass,
+        mode: PermissionMode::Bypass,
         ..HostConfig::default()
     };
     config.http.listen = "127.0.0.1:0".parse()?;
     config.limits.concurrency = 256;
     config.limits.session_concurrency = 256;
     let builder = Server::builder(config)
-        .access(Access::Open)
+        .access(CallerAuthentication::Open)
         .capability(AtOnce);
     Ok(builder.source(echoes(count.parse()?)).source(others()?))
 }

@@ -2,21 +2,21 @@
 
 use anyhow::Context;
 use toolpost_config::HostConfig;
-use toolpost_model::{Mode, Role};
-use toolpost_serve::{Access, Server, ServerBuilder};
+use toolpost_model::{PermissionMode, PrincipalRole};
+use toolpost_serve::{CallerAuthentication, Server, ServerBuilder};
 
 use crate::children::{announce, echoes};
 
 fn builder(data_dir: &str) -> anyhow::Result<ServerBuilder> {
     let mut config = HostConfig {
         data_dir: Some(data_dir.into()),
-        mode: Mode::Bypass,
+        mode: PermissionMode::Bypass,
         ..HostConfig::default()
     };
     config.http.listen = "127.0.0.1:0".parse()?;
     config.limits.concurrency = 256;
     config.limits.session_concurrency = 256;
-    Ok(Server::builder(config).access(Access::Open))
+    Ok(Server::builder(config).access(CallerAuthentication::Open))
 }
 
 /// Over HTTP, until killed.
@@ -40,7 +40,7 @@ pub(crate) async fn converse(words: &[String]) -> anyhow::Result<()> {
     };
     let server = builder(data_dir)?.source(echoes(1)).start_offline().await?;
     server
-        .converse_mcp(Role::Agent, std::io::stdin(), std::io::stdout())
+        .converse_mcp(PrincipalRole::Agent, std::io::stdin(), std::io::stdout())
         .await;
     Ok(())
 }

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    data_part::{DataPart, Repeat},
-    receiver::{CallKey, Change, Receiver, ReceiverOptions, Step, Unreadable},
+    data_part::{ArgumentRepetition, DataPart},
+    receiver::{CallKey, CallPartChange, CallPhase, Receiver, ReceiverOptions, Unreadable},
 };
 
 /// A receiver that hands every call on as `tool-call` and then one end.
 #[derive(Debug, Default)]
-pub struct Bridge {
+pub struct VocabularyBridge {
     receiver: Receiver,
     /// Open calls that were sent.
     sent: BTreeSet<CallKey>,
@@ -18,7 +18,7 @@ pub struct Bridge {
     early: BTreeSet<CallKey>,
 }
 
-impl Bridge {
+impl VocabularyBridge {
     /// One with options of the caller's.
     pub fn new(options: ReceiverOptions) -> Self {
         Self {
@@ -69,8 +69,8 @@ impl Bridge {
         &self.receiver
     }
 
-    fn send(&mut self, changes: &[Change], mut send: impl FnMut(DataPart<'_>)) {
-        for &Change { call, step } in changes {
+    fn send(&mut self, changes: &[CallPartChange], mut send: impl FnMut(DataPart<'_>)) {
+        for &CallPartChange { call, step } in changes {
             // Gone where an earlier change of the same text was its end.
             let Some(part) = self.receiver.part(call) else {
                 continue;
@@ -78,27 +78,27 @@ impl Bridge {
             let described = self.receiver.is_described(call);
             match step {
                 // The vocabulary has no word for pieces and for results so far.
-                Step::Started | Step::Progressed => continue,
-                Step::Called => {
+                CallPhase::Started | CallPhase::Progressed => continue,
+                CallPhase::Called => {
                     self.sent.insert(call);
                     send(part.to_call());
                     continue;
                 }
                 // Its end was sent, and of ends there is one: only the call itself may still follow.
-                Step::Ended if self.early.contains(&call) => {
+                CallPhase::Ended if self.early.contains(&call) => {
                     if described {
                         send(part.to_call());
                     }
                 }
-                Step::Ended => {
+                CallPhase::Ended => {
                     // Its arguments came in pieces or only with the end.
                     if !self.sent.remove(&call) && part.has_arguments() {
                         send(part.to_call());
                     }
                     let repeat = if described {
-                        Repeat::Arguments
+                        ArgumentRepetition::Arguments
                     } else {
-                        Repeat::Nothing
+                        ArgumentRepetition::Nothing
                     };
                     part.to_end(repeat).into_iter().for_each(&mut send);
                 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Number;
 
-use crate::part::{Json, PartError, ToolCallPart, UNKNOWN_TOOL};
+use crate::part::{JsonText, PartError, ToolCallPart, UNKNOWN_TOOL};
 
 /// A data part of A2A with one canonical event in it. Written without the `kind` of a dialect it would be refused by
 /// older peers; the newer ones accept it with it.
@@ -21,9 +21,9 @@ struct Payload<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    input: Option<&'a Json>,
+    input: Option<&'a JsonText>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<&'a Json>,
+    output: Option<&'a JsonText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a PartError>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ enum Type {
 
 /// Whether an end repeats what the call said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeat {
+pub enum ArgumentRepetition {
     /// The arguments are told once more, for those who missed the call.
     Arguments,
     /// Nobody has told the arguments, and the end does not make them up.
@@ -68,7 +68,7 @@ impl ToolCallPart {
     }
 
     /// Its end, as `tool-result` or `tool-error`; `None` while it is in flight.
-    pub fn to_end(&self, repeat: Repeat) -> Option<DataPart<'_>> {
+    pub fn to_end(&self, repeat: ArgumentRepetition) -> Option<DataPart<'_>> {
         let (r#type, output, error) = match (&self.error, &self.result) {
             (Some(error), _) => (Type::Error, None, Some(error)),
             (None, Some(output)) => (Type::Result, Some(output), None),
@@ -78,7 +78,7 @@ impl ToolCallPart {
             r#type,
             tool_call_id: &self.id,
             tool_name: Some(self.name.as_str()).filter(|name| *name != UNKNOWN_TOOL),
-            input: Some(&self.args).filter(|_| repeat == Repeat::Arguments),
+            input: Some(&self.args).filter(|_| repeat == ArgumentRepetition::Arguments),
             output,
             error,
             duration_ms: self.duration_ms.as_ref(),

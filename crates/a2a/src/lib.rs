@@ -20,10 +20,13 @@ pub mod ui_stream;
 mod v4;
 pub mod wire;
 
-pub use bridge::Bridge;
-pub use data_part::{DataPart, Repeat};
+pub use bridge::VocabularyBridge;
+pub use data_part::{ArgumentRepetition, DataPart};
 pub use event::{ToolEvent, ToolEventError};
 pub use extension::{CANONICAL_URI, DEPRECATED_URI, is_tool_events};
-pub use part::{Json, PartError, ToolCallPart, UNKNOWN_TOOL};
-pub use receiver::{Bounds, CallKey, Change, Receiver, ReceiverOptions, Step, Tally, Unreadable};
+pub use part::{JsonText, PartError, ToolCallPart, UNKNOWN_TOOL};
+pub use receiver::{
+    CallKey, CallPartChange, CallPhase, Receiver, ReceiverBounds, ReceiverOptions, Tally,
+    Unreadable,
+};
 pub use v4::{V4Code, V4Line};

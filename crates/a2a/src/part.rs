@@ -17,10 +17,10 @@ pub struct ToolCallPart {
     /// The tool, or [`UNKNOWN_TOOL`].
     pub name: String,
     /// The arguments: `{}` before any came, and a string while they arrive as text that is not whole yet.
-    pub args: Json,
+    pub args: JsonText,
     /// What came of it; `null` where it finished without saying anything.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<Json>,
+    pub result: Option<JsonText>,
     /// Why it failed. Never beside a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<PartError>,
@@ -54,9 +54,9 @@ pub struct PartError {
 /// A JSON value kept as its text: numbers stay exact, members stay in order, and nothing is built that nobody looks
 /// at. The text holds no line break.
 #[derive(Clone)]
-pub struct Json(Box<RawValue>);
+pub struct JsonText(Box<RawValue>);
 
-impl Json {
+impl JsonText {
     /// What a peer wrote.
     pub(crate) fn of(raw: &RawValue) -> Self {
         let text = raw.get();
@@ -104,33 +104,33 @@ impl Json {
     }
 }
 
-impl From<&Value> for Json {
+impl From<&Value> for JsonText {
     fn from(value: &Value) -> Self {
         serde_json::value::to_raw_value(value).map_or_else(|_| Self::null(), Self)
     }
 }
 
-impl PartialEq for Json {
+impl PartialEq for JsonText {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()
     }
 }
 
-impl Eq for Json {}
+impl Eq for JsonText {}
 
-impl fmt::Debug for Json {
+impl fmt::Debug for JsonText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl fmt::Display for Json {
+impl fmt::Display for JsonText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl Serialize for Json {
+impl Serialize for JsonText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }

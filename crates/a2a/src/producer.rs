@@ -11,13 +11,13 @@ use serde_json::Value;
 use toolpost_model::{ErrorClass, Outcome, ToolResult};
 
 use crate::{ToolEvent, ToolEventError};
-use bounded::{Bounded, SMALL};
+use bounded::{JsonMeasurement, SMALL};
 
 pub use bounded::LARGEST_EVENT;
 
 /// A call was dispatched.
 #[derive(Clone, Copy, Debug)]
-pub struct Begun<'a> {
+pub struct ToolCallStart<'a> {
     /// Which call, within its response stream.
     pub tool_call_id: &'a str,
     /// The tool, as the caller knows it.
@@ -28,7 +28,7 @@ pub struct Begun<'a> {
     pub at: Timestamp,
 }
 
-impl Begun<'_> {
+impl ToolCallStart<'_> {
     /// The event that says so, with the arguments as they may be [`shown`].
     pub fn event(&self) -> ToolEvent {
         ToolEvent::Call {
@@ -43,12 +43,12 @@ impl Begun<'_> {
 /// Arguments as they may be shown: those that are too large for an event are replaced by how many bytes they have and a
 /// preview of them.
 pub fn shown(input: &Value) -> Value {
-    Bounded::of(input).value(|| input.clone(), None)
+    JsonMeasurement::of(input).value(|| input.clone(), None)
 }
 
 /// A call ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended<'a> {
+pub struct ToolCallEnd<'a> {
     /// Which call.
     pub tool_call_id: &'a str,
     /// The tool, as the caller knows it.
@@ -62,14 +62,14 @@ pub struct Ended<'a> {
     pub duration: Option<Duration>,
 }
 
-impl Ended<'_> {
+impl ToolCallEnd<'_> {
     /// The event that says so: a result if it succeeded, wholly or in part, otherwise an error that a person understands.
     pub fn event(&self) -> ToolEvent {
         let tool_call_id = self.tool_call_id.to_owned();
         let tool_name = self.tool_name.to_owned();
         let input = self
             .input
-            .filter(|input| Bounded::of(input).bytes <= SMALL)
+            .filter(|input| JsonMeasurement::of(input).bytes <= SMALL)
             .cloned();
         let duration_ms = self
             .duration

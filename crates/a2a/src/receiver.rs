@@ -26,11 +26,11 @@ use crate::{
     part::ToolCallPart,
     v4::{V4Code, V4Line},
 };
-use carrier::Walk;
-use event::{Event, Said};
+use carrier::EventCarrierWalk;
+use event::{ReceivedEvent, ReceivedEventKind};
 use object::Object;
-use scope::Scope;
-use table::Table;
+use scope::ResponseStreamScope;
+use table::ReceivedCallTable;
 
 /// Merges events by response stream and call.
 ///
@@ -49,7 +49,7 @@ use table::Table;
 #[derive(Debug, Default)]
 pub struct Receiver {
     options: ReceiverOptions,
-    table: Table,
+    table: ReceivedCallTable,
 }
 
 /// What is taken beside the events of the extension, and how much is kept.
@@ -60,7 +60,7 @@ pub struct ReceiverOptions {
     /// Calls and responses in the form of Google's ADK.
     pub adk_parts: bool,
     /// How much is kept.
-    pub bounds: Bounds,
+    pub bounds: ReceiverBounds,
 }
 
 impl Default for ReceiverOptions {
@@ -68,14 +68,14 @@ impl Default for ReceiverOptions {
         Self {
             sidecars: true,
             adk_parts: true,
-            bounds: Bounds::default(),
+            bounds: ReceiverBounds::default(),
         }
     }
 }
 
 /// How much a receiver keeps. Beyond a bound it stops growing and counts what it leaves out; it never fails.
 #[derive(Clone, Debug)]
-pub struct Bounds {
+pub struct ReceiverBounds {
     /// Calls of one response stream.
     pub calls_per_stream: usize,
     /// Calls of all streams together.
@@ -88,7 +88,7 @@ pub struct Bounds {
     pub remembered: usize,
 }
 
-impl Default for Bounds {
+impl Default for ReceiverBounds {
     fn default() -> Self {
         Self {
             calls_per_stream: 10_000,
@@ -106,16 +106,16 @@ pub struct CallKey(u64);
 
 /// A part that is another one than before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct CallPartChange {
     /// Whose.
     pub call: CallKey,
     /// How far the call has come.
-    pub step: Step,
+    pub step: CallPhase,
 }
 
 /// How far a call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum CallPhase {
     /// It is announced; its arguments are not all there.
     Started,
     /// Its arguments are known.
@@ -164,7 +164,7 @@ fn of_one_line(error: &serde_json::Error) -> String {
 impl Receiver {
     /// One with options of the caller's.
     pub fn new(options: ReceiverOptions) -> Self {
-        let table = Table::new(options.bounds.clone());
+        let table = ReceivedCallTable::new(options.bounds.clone());
         Self { options, table }
     }
 
@@ -173,11 +173,11 @@ impl Receiver {
     ///
     /// # Errors
     /// Where the text is no JSON. Nothing is changed then. JSON that holds no tool event is no error.
-    pub fn receive(&mut self, json: &str) -> Result<Vec<Change>, Unreadable> {
+    pub fn receive(&mut self, json: &str) -> Result<Vec<CallPartChange>, Unreadable> {
         let object = Object::read(json)?;
         let mut changes = Vec::new();
         self.table.tally.beyond_bounds += u64::from(object.is_cut);
-        Walk {
+        EventCarrierWalk {
             table: &mut self.table,
             options: &self.options,
             changes: &mut changes,
@@ -187,7 +187,7 @@ impl Receiver {
     }
 
     /// Takes a value in that was read already.
-    pub fn receive_value(&mut self, value: &Value) -> Vec<Change> {
+    pub fn receive_value(&mut self, value: &Value) -> Vec<CallPartChange> {
         self.receive(&value.to_string()).unwrap_or_default()
     }
 
@@ -196,14 +196,14 @@ impl Receiver {
     ///
     /// # Errors
     /// Where the line is not of that protocol. Nothing is changed then.
-    pub fn receive_v4(&mut self, line: &str) -> Result<Vec<Change>, Unreadable> {
+    pub fn receive_v4(&mut self, line: &str) -> Result<Vec<CallPartChange>, Unreadable> {
         let V4Line { code, json } = V4Line::read(line)?;
         let mut changes = Vec::new();
         let said = match code {
-            V4Code::Call => Said::Call,
-            V4Code::Result => Said::Result,
-            V4Code::Start => Said::Start,
-            V4Code::Delta => Said::Delta,
+            V4Code::Call => ReceivedEventKind::Call,
+            V4Code::Result => ReceivedEventKind::Result,
+            V4Code::Start => ReceivedEventKind::Start,
+            V4Code::Delta => ReceivedEventKind::Delta,
             V4Code::Error => {
                 let message: String = serde_json::from_str(json)?;
                 self.fail_lone(&message, &mut changes);
@@ -212,16 +212,22 @@ impl Receiver {
             V4Code::Other => return Ok(changes),
         };
         let object = Object::read(json)?;
-        self.table
-            .apply(Scope::Bare, &Event::new(said, &object), &mut changes);
+        self.table.apply(
+            ResponseStreamScope::Bare,
+            &ReceivedEvent::new(said, &object),
+            &mut changes,
+        );
         Ok(changes)
     }
 
-    fn fail_lone(&mut self, message: &str, changes: &mut Vec<Change>) {
-        let named = self.table.lone_open(Scope::Bare).filter(|(_, call)| {
-            message.contains(call.id.as_ref())
-                || call.name().is_some_and(|name| message.contains(name))
-        });
+    fn fail_lone(&mut self, message: &str, changes: &mut Vec<CallPartChange>) {
+        let named = self
+            .table
+            .lone_open(ResponseStreamScope::Bare)
+            .filter(|(_, call)| {
+                message.contains(call.id.as_ref())
+                    || call.name().is_some_and(|name| message.contains(name))
+            });
         if let Some((serial, _)) = named {
             self.table.fail(serial, message, changes);
         }
@@ -234,7 +240,7 @@ impl Receiver {
 
     /// One call as it is now; `None` once it was taken.
     pub fn part(&self, call: CallKey) -> Option<ToolCallPart> {
-        self.table.call(call).map(call::Call::part)
+        self.table.call(call).map(call::ReceivedCall::part)
     }
 
     /// Whether a call is held and has not ended. A preliminary result does not end it.
@@ -244,12 +250,16 @@ impl Receiver {
 
     /// Whether the call was told as a whole, and not only announced or told in pieces.
     pub fn is_told(&self, call: CallKey) -> bool {
-        self.table.call(call).is_some_and(call::Call::is_told)
+        self.table
+            .call(call)
+            .is_some_and(call::ReceivedCall::is_told)
     }
 
     /// Whether anything is known of the arguments, or that there are none.
     pub(crate) fn is_described(&self, call: CallKey) -> bool {
-        self.table.call(call).is_some_and(call::Call::is_described)
+        self.table
+            .call(call)
+            .is_some_and(call::ReceivedCall::is_described)
     }
 
     /// Takes the calls out that have ended, in order of first appearance.

@@ -25,22 +25,22 @@ use tokio::{
 };
 use uuid::Uuid;
 
-pub use error::{CallError, ConnectError, Gone, ProtocolError};
+pub use error::{CallError, ConnectError, HostDeparture, ProtocolError};
 pub use hello::ConnectOptions;
 pub use http::HttpHost;
-pub use notice::{Notice, Notices};
-pub use stdio::{Stderr, StdioCommand};
+pub use notice::{HostNotice, Notices};
+pub use stdio::{StderrSink, StdioCommand};
 pub use token::AuthToken;
 
-pub(crate) use events::Heard;
-pub(crate) use router::{Answer, Parting};
+pub(crate) use events::DeliveredToolEvent;
+pub(crate) use router::{Parting, RequestAnswer};
 
-use crate::{Body, HandshakeResponse, Link, Message, Pong, ToolCancelRequest};
+use crate::{Body, HandshakeResponse, InProcessLink, Message, Pong, ToolCancelRequest};
 use events::EventSender;
 use http::HttpWire;
-use router::{Entry, Progress, Router};
+use router::{RequestSendProgress, Router, RouterEntry};
 use stdio::StdioWire;
-use wire::{LinkWire, Wire};
+use wire::{ClientWire, LinkWire};
 
 /// How long a host has to answer a ping.
 const PING: Duration = Duration::from_secs(5);
@@ -50,16 +50,16 @@ const GRACE: Duration = Duration::from_secs(10);
 const AFTER_GRACE: Duration = Duration::from_secs(2);
 
 /// The way to a host.
-pub enum Transport {
+pub enum HostTransport {
     /// HTTP, with the host's messages as server-sent events. Comes back by itself after breaks.
     Http(HttpHost),
     /// A child process that speaks on stdin and stdout.
     Stdio(StdioCommand),
     /// A host in the same process.
-    Link(Link),
+    Link(InProcessLink),
 }
 
-impl Transport {
+impl HostTransport {
     /// A host behind HTTP, at an address such as `http://127.0.0.1:8765`.
     pub fn http(url: impl Into<String>) -> Self {
         Self::Http(HttpHost::new(url))
@@ -70,18 +70,18 @@ impl Transport {
 /// [`close`](Self::close) does so properly.
 #[derive(Clone)]
 pub struct Client {
-    inner: Arc<Inner>,
+    inner: Arc<ClientConnection>,
 }
 
-struct Inner {
-    wire: Wire,
+struct ClientConnection {
+    wire: ClientWire,
     router: Arc<Router>,
     /// Held by whoever closes; a second one waits for the first.
     closing: Mutex<()>,
 }
 
-impl Inner {
-    fn new(wire: Wire, router: Arc<Router>) -> Arc<Self> {
+impl ClientConnection {
+    fn new(wire: ClientWire, router: Arc<Router>) -> Arc<Self> {
         Arc::new(Self {
             wire,
             router,
@@ -107,26 +107,26 @@ pub struct Counters {
 impl Client {
     /// Connects and does the handshake.
     pub async fn connect(
-        transport: Transport,
+        transport: HostTransport,
         options: ConnectOptions,
     ) -> Result<Self, ConnectError> {
         let router = Arc::new(Router::new(options.in_flight));
         let wire = match transport {
-            Transport::Http(host) => {
+            HostTransport::Http(host) => {
                 let wire = HttpWire::connect(&host, options, router.clone()).await?;
                 return Ok(Self {
-                    inner: Inner::new(Wire::Http(wire), router),
+                    inner: ClientConnection::new(ClientWire::Http(wire), router),
                 });
             }
-            Transport::Stdio(command) => Wire::Stdio(StdioWire::start(
+            HostTransport::Stdio(command) => ClientWire::Stdio(StdioWire::start(
                 command,
                 options.message_limit,
                 router.clone(),
             )?),
-            Transport::Link(link) => Wire::Link(LinkWire::start(link, router.clone())),
+            HostTransport::Link(link) => ClientWire::Link(LinkWire::start(link, router.clone())),
         };
         let client = Self {
-            inner: Inner::new(wire, router),
+            inner: ClientConnection::new(wire, router),
         };
         let answer = client
             .request(Body::HandshakeRequest(options.request()), options.timeout)
@@ -199,7 +199,7 @@ impl Client {
     /// Returns when everything that ran for this client has ended. A child process is waited for, and ended if it
     /// does not end by itself.
     pub async fn close_within(&self, grace: Duration) {
-        let Inner {
+        let ClientConnection {
             wire,
             router,
             closing,
@@ -228,7 +228,7 @@ impl Client {
         wait: Duration,
         event_room: Option<usize>,
         parting: Parting,
-    ) -> Result<Ticket, CallError> {
+    ) -> Result<OutstandingRequest, CallError> {
         let deadline = Instant::now() + wait;
         let id = Uuid::new_v4();
         let message = Message {
@@ -239,10 +239,10 @@ impl Client {
         };
         let (answer, receiver) = oneshot::channel();
         let (sender, events) = event_room.map(EventSender::new).unzip();
-        let Inner { wire, router, .. } = &*self.inner;
+        let ClientConnection { wire, router, .. } = &*self.inner;
         let sent = async {
             let slot = router.slot().await?;
-            wire.send(router, id, message, Entry::new(answer, sender, slot))
+            wire.send(router, id, message, RouterEntry::new(answer, sender, slot))
                 .await
         };
         match timeout_at(deadline, sent).await {
@@ -254,7 +254,7 @@ impl Client {
                 });
             }
         }
-        Ok(Ticket {
+        Ok(OutstandingRequest {
             client: self.clone(),
             id,
             answer: Some(receiver),
@@ -273,14 +273,14 @@ impl Client {
         }
     }
 
-    fn abandon(&self, id: Uuid, parting: Parting) -> Option<Progress> {
+    fn abandon(&self, id: Uuid, parting: Parting) -> Option<RequestSendProgress> {
         let parting = if self.announces("tool/cancel") {
             parting
         } else {
             Parting::Silent
         };
         let progress = self.inner.router.abandon(id, parting);
-        if let (Some(Progress::Taken { .. }), Parting::Cancel) = (progress, parting) {
+        if let (Some(RequestSendProgress::Taken { .. }), Parting::Cancel) = (progress, parting) {
             self.inner.wire.send_and_forget(Message::new(cancel_of(id)));
         }
         progress
@@ -300,7 +300,7 @@ pub(crate) fn unlike(expected: &str, given: &Body) -> CallError {
     }
 }
 
-impl Drop for Inner {
+impl Drop for ClientConnection {
     fn drop(&mut self) {
         if self.router.begin_closing() {
             self.wire.leave();
@@ -321,24 +321,24 @@ impl fmt::Debug for Client {
 }
 
 /// A request on its way: where its answer will be, and what becomes of it when nobody waits any more.
-pub(crate) struct Ticket {
+pub(crate) struct OutstandingRequest {
     client: Client,
     pub(crate) id: Uuid,
     /// Gone once there is an answer.
-    answer: Option<oneshot::Receiver<Answer>>,
-    pub(crate) events: Option<mpsc::Receiver<Heard>>,
+    answer: Option<oneshot::Receiver<RequestAnswer>>,
+    pub(crate) events: Option<mpsc::Receiver<DeliveredToolEvent>>,
     deadline: Instant,
     wait: Duration,
     parting: Parting,
 }
 
-impl Ticket {
+impl OutstandingRequest {
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
     /// The next event. `None`: no more of them, or it is too late.
-    pub(crate) async fn event(&mut self) -> Option<Heard> {
+    pub(crate) async fn event(&mut self) -> Option<DeliveredToolEvent> {
         timeout_at(self.deadline, self.events.as_mut()?.recv())
             .await
             .ok()
@@ -346,8 +346,8 @@ impl Ticket {
     }
 
     /// The answer, or an error when it is too late. Once.
-    pub(crate) async fn answer(&mut self) -> Answer {
-        let lost = |error| Answer {
+    pub(crate) async fn answer(&mut self) -> RequestAnswer {
+        let lost = |error| RequestAnswer {
             outcome: Err(error),
             lost: 0,
         };
@@ -360,7 +360,7 @@ impl Ticket {
             Ok(answer) => answer.unwrap_or_else(|_| lost(CallError::Closed)),
             Err(_) => {
                 let progress = self.client.abandon(self.id, self.parting);
-                let taken = progress != Some(Progress::OnItsWay);
+                let taken = progress != Some(RequestSendProgress::OnItsWay);
                 lost(CallError::Timeout {
                     after: self.wait,
                     taken,
@@ -375,7 +375,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for OutstandingRequest {
     fn drop(&mut self) {
         if self.answer.is_some() {
             self.client.abandon(self.id, self.parting);

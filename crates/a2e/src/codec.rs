@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::{Body, ErrorCode, ErrorMessage, Message, OtherBody, ToolEvent};
+use crate::{Body, ErrorCode, ErrorMessage, Message, OtherBody, ToolEventMessage};
 use format::Ascii;
 pub use heading::Heading;
 
@@ -39,7 +39,7 @@ pub enum Framing {
 
 /// A message about to be written, whose body may be borrowed.
 #[derive(Serialize)]
-pub struct Outgoing<'a, B> {
+pub struct OutgoingMessage<'a, B> {
     /// The word for what it says.
     #[serde(rename = "type")]
     pub kind: &'a str,
@@ -56,7 +56,7 @@ pub struct Outgoing<'a, B> {
     pub body: B,
 }
 
-impl<'a> From<&'a Message> for Outgoing<'a, WireBody<'a>> {
+impl<'a> From<&'a Message> for OutgoingMessage<'a, WireBody<'a>> {
     fn from(message: &'a Message) -> Self {
         let version = message.version.as_deref().unwrap_or(VERSION);
         Self {
@@ -80,19 +80,19 @@ impl Serialize for WireBody<'_> {
 
 /// Events inside another message are whole messages there, with their type.
 pub(crate) fn whole_events<S: Serializer>(
-    events: &(impl AsRef<[ToolEvent]> + ?Sized),
+    events: &(impl AsRef<[ToolEventMessage]> + ?Sized),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(events.as_ref().iter().map(WholeEvent))
 }
 
-struct WholeEvent<'a>(&'a ToolEvent);
+struct WholeEvent<'a>(&'a ToolEventMessage);
 
 impl Serialize for WholeEvent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(body) = self;
         let id = body.message_id();
-        Outgoing {
+        OutgoingMessage {
             kind: "tool/event",
             id: &id,
             version: VERSION,
@@ -104,7 +104,11 @@ impl Serialize for WholeEvent<'_> {
 }
 
 /// Appends a message in its frame. An event is named so that a reader can say how far it got.
-pub fn encode_into<B: Serialize>(out: &mut Vec<u8>, message: &Outgoing<'_, B>, framing: Framing) {
+pub fn encode_into<B: Serialize>(
+    out: &mut Vec<u8>,
+    message: &OutgoingMessage<'_, B>,
+    framing: Framing,
+) {
     let formatter = match framing {
         Framing::Line => Ascii::on_one_line(),
         Framing::Event => {
@@ -118,7 +122,7 @@ pub fn encode_into<B: Serialize>(out: &mut Vec<u8>, message: &Outgoing<'_, B>, f
         // Only text that claims to be JSON and is not can fail; the reader must hear of something.
         out.truncate(start);
         let lost = ErrorMessage::new(ErrorCode::RuntimeError, "an answer could not be written");
-        let body = Outgoing {
+        let body = OutgoingMessage {
             kind: "error",
             id: message.id,
             version: VERSION,
@@ -136,13 +140,13 @@ pub fn encode_into<B: Serialize>(out: &mut Vec<u8>, message: &Outgoing<'_, B>, f
 /// A message as a line or an event.
 pub fn encode(message: &Message, framing: Framing) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
-    encode_into(&mut out, &Outgoing::from(message), framing);
+    encode_into(&mut out, &OutgoingMessage::from(message), framing);
     out
 }
 
 /// The envelope, before anything is known of the body.
 #[derive(Deserialize)]
-struct Head<'a> {
+struct RawMessageEnvelope<'a> {
     #[serde(default, borrow, rename = "type", deserialize_with = "present")]
     kind: Option<&'a RawValue>,
     #[serde(default, borrow, deserialize_with = "present")]
@@ -164,7 +168,7 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(
 
 /// Who reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum ReaderSide {
     /// A host: of what only hosts say, it need not know more than the type.
     Host,
     /// An agent.
@@ -172,7 +176,7 @@ pub enum Side {
 }
 
 /// Reads one message. What cannot be read is refused with the very error its sender should get.
-pub fn decode(bytes: &[u8], side: Side) -> Result<Message, Box<ErrorMessage>> {
+pub fn decode(bytes: &[u8], side: ReaderSide) -> Result<Message, Box<ErrorMessage>> {
     let unreadable = |reason: String| {
         Box::new(ErrorMessage::new(ErrorCode::ParseError, shortened(&reason)).to(id_in(bytes)))
     };
@@ -189,7 +193,7 @@ pub fn decode(bytes: &[u8], side: Side) -> Result<Message, Box<ErrorMessage>> {
             Err(error) => unreadable(format!("the message is not JSON: {error}")),
         });
     }
-    let head: Head<'_> = serde_json::from_str(text).map_err(|error| {
+    let head: RawMessageEnvelope<'_> = serde_json::from_str(text).map_err(|error| {
         if error.is_data() {
             invalid(&id_in(bytes), shortened(&error.to_string()))
         } else {
@@ -225,13 +229,13 @@ pub fn decode(bytes: &[u8], side: Side) -> Result<Message, Box<ErrorMessage>> {
     };
     // A call and a message for a capability of its own may be large; the words of everything else are kept for a while.
     let is_small = Body::is_request(&kind) && Body::is_known(&kind) && kind != "tool/call/req";
-    if side == Side::Host && is_small && text.len() > MAX_SMALL {
+    if side == ReaderSide::Host && is_small && text.len() > MAX_SMALL {
         let reason = format!("a `{}` may be {MAX_SMALL} bytes long", shortened(&kind));
         return Err(Box::new(
             ErrorMessage::new(ErrorCode::SchemaViolation, reason).to(&*id),
         ));
     }
-    let is_known = side == Side::Agent || Body::is_request(&kind);
+    let is_known = side == ReaderSide::Agent || Body::is_request(&kind);
     let read = if is_known {
         Body::read(&kind, text)
     } else {
@@ -277,11 +281,13 @@ fn words(raw: &RawValue) -> Option<Cow<'_, str>> {
     if !raw.get().starts_with('"') {
         return None;
     }
-    serde_json::from_str(raw.get()).ok().map(|Text(text)| text)
+    serde_json::from_str(raw.get())
+        .ok()
+        .map(|BorrowedJsonText(text)| text)
 }
 
 #[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct BorrowedJsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A reason may quote the message, and the message may be megabytes.
 fn shortened(reason: &str) -> String {

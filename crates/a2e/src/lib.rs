@@ -19,15 +19,15 @@ pub mod sse;
 mod tool_api;
 
 pub use client::{
-    AuthToken, CallError, Client, ConnectError, ConnectOptions, Counters, Gone, HttpHost, Notice,
-    Notices, ProtocolError, Stderr, StdioCommand, Transport,
+    AuthToken, CallError, Client, ConnectError, ConnectOptions, Counters, HostDeparture,
+    HostNotice, HostTransport, HttpHost, Notices, ProtocolError, StderrSink, StdioCommand,
 };
 pub use definition::{ToolDefinition, ToolParameter};
-pub use link::Link;
+pub use link::InProcessLink;
 pub use message::{
     Body, CapabilityEntry, CapabilityName, ErrorCode, ErrorMessage, HandshakeRequest,
     HandshakeResponse, InvokeEvent, Message, OtherBody, Pong, RefusalReason, Shutdown,
-    ToolCallRequest, ToolCallResponse, ToolCancelRequest, ToolCancelResponse, ToolEvent,
+    ToolCallRequest, ToolCallResponse, ToolCancelRequest, ToolCancelResponse, ToolEventMessage,
     ToolListRequest, ToolListResponse, ToolResult,
 };
-pub use tool_api::{Call, CallEvent, CallOptions, ListOptions, ToolApi};
+pub use tool_api::{CallEvent, CallOptions, ClientCall, ListOptions, ToolApi};

@@ -5,14 +5,14 @@ use tokio::sync::mpsc;
 use crate::Message;
 
 /// One end of a link. What one end sends, the other receives, in order; a full link makes its sender wait.
-pub struct Link {
+pub struct InProcessLink {
     /// Where this end's messages go.
     pub sender: mpsc::Sender<Message>,
     /// Where the other end's messages come from. Ends when the other end is dropped.
     pub receiver: mpsc::Receiver<Message>,
 }
 
-impl Link {
+impl InProcessLink {
     /// Two ends with room for so many messages each way.
     pub fn pair(room: usize) -> (Self, Self) {
         let (to_there, from_here) = mpsc::channel(room);

@@ -11,7 +11,7 @@ pub use self::core::{
     InvokeEvent, Pong, RefusalReason, Shutdown,
 };
 pub use tools::{
-    ToolCallRequest, ToolCallResponse, ToolCancelRequest, ToolCancelResponse, ToolEvent,
+    ToolCallRequest, ToolCallResponse, ToolCancelRequest, ToolCancelResponse, ToolEventMessage,
     ToolListRequest, ToolListResponse, ToolResult,
 };
 
@@ -118,7 +118,7 @@ bodies! {
     /// How the call ended.
     ToolCallResponse(ToolCallResponse) = "tool/call/resp";
     /// Something happened on the way of a call.
-    ToolEvent(ToolEvent) = "tool/event";
+    ToolEvent(ToolEventMessage) = "tool/event";
     /// Stop a call. An extension, announced in the handshake.
     ToolCancelRequest(ToolCancelRequest) = "tool/cancel/req";
     /// Whether there was a call to stop.

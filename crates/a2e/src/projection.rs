@@ -13,7 +13,7 @@ use toolpost_model::{
     ToolResult as HostResult,
 };
 
-use crate::{ToolCallResponse, ToolEvent, ToolResult, codec};
+use crate::{ToolCallResponse, ToolEventMessage, ToolResult, codec};
 use data::Data;
 
 /// A longer text should be cut in a server-sent event: readers in the field are quadratic in the length of a line.
@@ -48,7 +48,7 @@ struct ResultView<'a> {
         skip_serializing_if = "<[_]>::is_empty",
         serialize_with = "codec::whole_events"
     )]
-    events: &'a [ToolEvent],
+    events: &'a [ToolEventMessage],
     invocation_id: InvocationId,
     outcome: Outcome,
     disposition: Disposition,
@@ -78,7 +78,7 @@ impl<'a> CallResponseView<'a> {
         req_id: &'a str,
         tool_name: &'a str,
         result: &'a HostResult,
-        events: &'a [ToolEvent],
+        events: &'a [ToolEventMessage],
         most: usize,
     ) -> Self {
         Self::with(Data::of(result, most), req_id, tool_name, result, events)
@@ -89,7 +89,7 @@ impl<'a> CallResponseView<'a> {
         req_id: &'a str,
         tool_name: &'a str,
         result: &'a HostResult,
-        events: &'a [ToolEvent],
+        events: &'a [ToolEventMessage],
         most: usize,
     ) -> Self {
         Self::with(
@@ -106,7 +106,7 @@ impl<'a> CallResponseView<'a> {
         req_id: &'a str,
         tool_name: &'a str,
         result: &'a HostResult,
-        events: &'a [ToolEvent],
+        events: &'a [ToolEventMessage],
     ) -> Self {
         let error = result.error.as_ref();
         Self {
@@ -292,7 +292,7 @@ pub fn error_code(class: ErrorClass) -> &'static str {
 }
 
 /// An event of a call. `None`: one that this protocol has no word for, such as a stage.
-pub fn event(req_id: &str, event: &Event) -> Option<ToolEvent> {
+pub fn event(req_id: &str, event: &Event) -> Option<ToolEventMessage> {
     let (kind, data) = match &event.body {
         EventBody::Stage { .. } | EventBody::Message { .. } => return None,
         EventBody::Custom { name, data } => (name.as_str(), object(data.clone())),
@@ -382,7 +382,7 @@ pub fn event(req_id: &str, event: &Event) -> Option<ToolEvent> {
         reason = "microseconds of this century fit"
     )]
     let at = Some(event.at.as_microsecond() as f64 / 1_000_000.0);
-    Some(ToolEvent {
+    Some(ToolEventMessage {
         kind: kind.to_owned(),
         req_id: req_id.to_owned(),
         data,

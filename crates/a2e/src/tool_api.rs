@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-pub use call::{Call, CallEvent};
+pub use call::{CallEvent, ClientCall};
 pub use options::{CallOptions, ListOptions};
 
 use crate::{
@@ -53,11 +53,11 @@ const LISTS: usize = 64;
 #[derive(Clone, Debug)]
 pub struct ToolApi {
     client: Client,
-    lists: Arc<Mutex<HashMap<ToolListRequest, Kept>>>,
+    lists: Arc<Mutex<HashMap<ToolListRequest, CachedToolList>>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedToolList {
     /// The client's count when the list was asked for. Another count now: it may be out of date.
     as_of: u64,
     tools: Arc<[ToolDefinition]>,
@@ -104,7 +104,7 @@ impl ToolApi {
         }
         lists.insert(
             request,
-            Kept {
+            CachedToolList {
                 as_of,
                 tools: tools.clone(),
             },
@@ -130,7 +130,7 @@ impl ToolApi {
     }
 
     /// Starts a call, to hear its events, to stop it, or to wait for its result later.
-    pub async fn start(&self, options: CallOptions) -> Result<Call, CallError> {
+    pub async fn start(&self, options: CallOptions) -> Result<ClientCall, CallError> {
         let wait = options.timeout.saturating_add(ANSWER_GRACE);
         let event_room = options.streaming.then_some(options.event_room);
         let body = Body::ToolCallRequest(options.request()?);
@@ -138,6 +138,6 @@ impl ToolApi {
             .client
             .send(body, wait, event_room, Parting::Cancel)
             .await?;
-        Ok(Call::new(ticket))
+        Ok(ClientCall::new(ticket))
     }
 }

@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::{Value, json};
-use toolpost_model::Content;
+use toolpost_model::ResultContent;
 
 /// What an image is replaced by where it would only be in the way: events and logs.
 const IMAGE_PLACEHOLDER: &str =
@@ -101,10 +101,10 @@ impl ContentBlock {
         }
     }
 
-    pub(crate) fn into_content(self) -> Content {
+    pub(crate) fn into_content(self) -> ResultContent {
         match self {
-            Self::Text(text) => Content::Text { text },
-            Self::Image { media_type, data } => Content::Image { data, media_type },
+            Self::Text(text) => ResultContent::Text { text },
+            Self::Image { media_type, data } => ResultContent::Image { data, media_type },
         }
     }
 }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use toolpost_model::SessionId;
 
-pub use cancellation::{CancelSwitch, Cancellation};
+pub use cancellation::{CancelSwitch, ModuleCancellation};
 use contributions::Contributions;
 
 use crate::{Cleanup, HookRegistry, ModuleId, MountError, Tool};
@@ -23,22 +23,22 @@ use crate::{Cleanup, HookRegistry, ModuleId, MountError, Tool};
 /// What the modules of one session are mounted with. A handle: clones are the same coordinator.
 #[derive(Clone)]
 pub struct Coordinator {
-    shared: Arc<Shared>,
+    shared: Arc<CoordinatorState>,
     /// Whose handle it is, so that what is mounted has an owner.
     module: Option<ModuleId>,
     hooks: HookRegistry,
 }
 
-struct Shared {
+struct CoordinatorState {
     session: OnceLock<SessionId>,
     plan: Map<String, Value>,
     tools: Mutex<Vec<MountedTool>>,
     history: Mutex<VecDeque<MountChange>>,
-    capabilities: Mutex<BTreeMap<String, Capability>>,
+    capabilities: Mutex<BTreeMap<String, RegisteredCapability>>,
     contributions: Contributions,
     state: Mutex<Map<String, Value>>,
     cleanups: Mutex<Vec<(Option<ModuleId>, Cleanup)>>,
-    cancellation: Cancellation,
+    cancellation: ModuleCancellation,
 }
 
 /// How many changes a coordinator remembers.
@@ -68,7 +68,7 @@ struct MountedTool {
 }
 
 #[derive(Clone)]
-enum Capability {
+enum RegisteredCapability {
     Value(Value),
     Object(Arc<dyn Any + Send + Sync>),
 }
@@ -78,7 +78,7 @@ impl Coordinator {
     /// session's configuration.
     pub fn new(plan: Map<String, Value>) -> (Self, CancelSwitch) {
         let (switch, cancellation) = CancelSwitch::new();
-        let shared = Shared {
+        let shared = CoordinatorState {
             session: OnceLock::new(),
             plan,
             tools: Mutex::default(),
@@ -220,14 +220,14 @@ impl Coordinator {
         self.shared
             .capabilities
             .lock()
-            .insert(name.into(), Capability::Value(value));
+            .insert(name.into(), RegisteredCapability::Value(value));
     }
 
     /// A value that a module or the host offers, such as `session.working_dir`.
     pub fn capability(&self, name: &str) -> Option<Value> {
         match self.shared.capabilities.lock().get(name)? {
-            Capability::Value(value) => Some(value.clone()),
-            Capability::Object(_) => None,
+            RegisteredCapability::Value(value) => Some(value.clone()),
+            RegisteredCapability::Object(_) => None,
         }
     }
 
@@ -236,14 +236,14 @@ impl Coordinator {
         self.shared
             .capabilities
             .lock()
-            .insert(name.into(), Capability::Object(object));
+            .insert(name.into(), RegisteredCapability::Object(object));
     }
 
     /// What another module [provides](Self::provide), where it is of this type.
     pub fn provided<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
         match self.shared.capabilities.lock().get(name)? {
-            Capability::Object(object) => Arc::clone(object).downcast().ok(),
-            Capability::Value(_) => None,
+            RegisteredCapability::Object(object) => Arc::clone(object).downcast().ok(),
+            RegisteredCapability::Value(_) => None,
         }
     }
 
@@ -319,7 +319,7 @@ impl Coordinator {
     }
 
     /// Whether the session is told to stop. Modules can only look.
-    pub fn cancellation(&self) -> &Cancellation {
+    pub fn cancellation(&self) -> &ModuleCancellation {
         &self.shared.cancellation
     }
 

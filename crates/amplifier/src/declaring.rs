@@ -18,7 +18,7 @@ pub const MAX_SCHEMA: usize = 256 << 10;
 
 /// A declaration, and what an operator should know of how it came about.
 #[derive(Clone, Debug)]
-pub struct Declared {
+pub struct AnnotatedDeclaration {
     /// The declaration: effects unknown, the module as its toolkit.
     pub declaration: Declaration,
     /// What of the tool's own words could not be taken as they are.
@@ -28,7 +28,7 @@ pub struct Declared {
 impl ToolSpec {
     /// The declaration of a module's tool. Its id is `<module>.<name>`, with `_` for what ids cannot have; the name as the
     /// module gave it is kept among the [external mappings](ToolSpec::native_name).
-    pub fn declare(&self, module: &ModuleId) -> Result<Declared, ToolIdError> {
+    pub fn declare(&self, module: &ModuleId) -> Result<AnnotatedDeclaration, ToolIdError> {
         let id = ToolId::new(&plain(module.as_str(), &['.']), &plain(&self.name, &[]))?;
         let mut notes = Vec::new();
         let mut description = self.description.clone().unwrap_or_default();
@@ -57,7 +57,7 @@ impl ToolSpec {
                 false => declaration.input.schema = Arc::new(schema),
             }
         }
-        Ok(Declared { declaration, notes })
+        Ok(AnnotatedDeclaration { declaration, notes })
     }
 
     /// The name that a module gave the tool of a declaration; for any other tool, the name in its id.

@@ -7,9 +7,9 @@ mod registry;
 mod wants;
 
 pub use answer::{
-    Approval, ApprovalDefault, ContextInjection, ContextRole, HookAction, HookResult, MessageLevel,
-    UnfitAnswer,
+    ApprovalDefault, ContextInjection, ContextRole, HookAction, HookApprovalQuestion, HookResult,
+    MessageLevel, UnfitAnswer,
 };
-pub use gathering::Gathering;
-pub use registry::{Handler, HookFailure, HookHandler, HookRegistry, Registration};
-pub use wants::Wants;
+pub use gathering::HookResultCollector;
+pub use registry::{HookFailure, HookHandler, HookRegistry, RegisteredHandler, Registration};
+pub use wants::HookDemands;

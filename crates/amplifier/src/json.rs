@@ -8,11 +8,11 @@ use std::{borrow::Cow, fmt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::Error as _};
 use serde_json::{Value, value::RawValue};
 
-use crate::text::{Style, rewrite};
+use crate::text::{JsonTextStyle, rewrite};
 
 /// A JSON value, with the text it came as where it came as text.
 #[derive(Clone, Debug, Default)]
-pub struct Json {
+pub struct VerbatimJson {
     value: Value,
     text: Option<Box<RawValue>>,
 }
@@ -22,7 +22,7 @@ pub struct Json {
 #[error("not JSON: {0}")]
 pub struct JsonError(#[from] serde_json::Error);
 
-impl Json {
+impl VerbatimJson {
     /// Reads a text. An escaped half of a surrogate pair, which Python writes without complaint and no Rust text can
     /// hold, is left out of the value and stays in the text.
     pub fn parse(text: &str) -> Result<Self, JsonError> {
@@ -73,25 +73,25 @@ impl Json {
     }
 }
 
-impl From<Value> for Json {
+impl From<Value> for VerbatimJson {
     fn from(value: Value) -> Self {
         Self { value, text: None }
     }
 }
 
 /// The same value, however it was written.
-impl PartialEq for Json {
+impl PartialEq for VerbatimJson {
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value
     }
 }
 
 /// As short as it can be, with keys in the order in which they came.
-impl Serialize for Json {
+impl Serialize for VerbatimJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.text {
             Some(text) => {
-                let compact = RawValue::from_string(rewrite(text.get(), Style::Compact));
+                let compact = RawValue::from_string(rewrite(text.get(), JsonTextStyle::Compact));
                 compact.map_err(S::Error::custom)?.serialize(serializer)
             }
             None => self.value.serialize(serializer),

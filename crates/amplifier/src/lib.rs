@@ -28,29 +28,29 @@ mod tool_call;
 mod tool_spec;
 
 pub use content::{ContentBlock, ContentError};
-pub use coordinator::{CancelSwitch, Cancellation, Coordinator, MountChange};
-pub use declaring::{Declared, MAX_DESCRIPTION, MAX_SCHEMA, MAX_TOOLS, SYSTEM};
+pub use coordinator::{CancelSwitch, Coordinator, ModuleCancellation, MountChange};
+pub use declaring::{AnnotatedDeclaration, MAX_DESCRIPTION, MAX_SCHEMA, MAX_TOOLS, SYSTEM};
 pub use hooks::{
-    Approval, ApprovalDefault, ContextInjection, ContextRole, Gathering, Handler, HookAction,
-    HookFailure, HookHandler, HookRegistry, HookResult, MessageLevel, Registration, UnfitAnswer,
-    Wants,
+    ApprovalDefault, ContextInjection, ContextRole, HookAction, HookApprovalQuestion, HookDemands,
+    HookFailure, HookHandler, HookRegistry, HookResult, HookResultCollector, MessageLevel,
+    RegisteredHandler, Registration, UnfitAnswer,
 };
-pub use json::{Json, JsonError};
+pub use json::{JsonError, VerbatimJson};
 pub use manifest::{
-    ComponentError, DeclaredTransport, FolderError, FolderNames, FoundIn, MANIFEST_FILE, Manifest,
-    ManifestError, ModuleType, component_type, detect,
+    ComponentError, DeclaredTransport, FolderError, FolderNames, FoundIn, MANIFEST_FILE,
+    ModuleManifest, ModuleManifestError, ModuleType, component_type, detect,
 };
 pub use module::{
-    LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport,
+    LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, ModuleTransport, PlannedModule,
 };
-pub use mount::{Cleanup, Module, MountError, MountState, Mounted, mount};
+pub use mount::{Cleanup, Module, MountError, MountReturn, MountState, mount};
 pub use outcome::{into_outcome, is_without_reason, of_result};
 pub use plan::{
-    BundleHeader, Include, IncludeEntry, IncludeTarget, NoteWeight, Plan, PlanError, PlanErrors,
-    PlanFile, PlanNote, override_sources,
+    BundleHeader, BundleIncludeEntry, Include, IncludeTarget, MountPlan, NoteWeight, PlanError,
+    PlanErrors, PlanFile, PlanNote, override_sources,
 };
 pub use result::{ResultError, ToolResult};
-pub use source_text::SourceError;
+pub use source_text::ModuleSourceError;
 pub use text::{python_json, python_str, sanitized};
 pub use tool::{Tool, ToolError};
 pub use tool_call::ToolCall;

@@ -74,7 +74,7 @@ impl fmt::Display for ModuleType {
 
 /// A manifest that makes sense by itself. Whether the files it names are there is for its reader to find out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Manifest {
+pub struct ModuleManifest {
     /// What the module is.
     pub module_type: ModuleType,
     /// How it runs.
@@ -113,7 +113,7 @@ pub enum DeclaredTransport {
 
 /// Why a manifest cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ManifestError {
+pub enum ModuleManifestError {
     /// It is not TOML, or a key has a value of the wrong kind.
     #[error("`amplifier.toml` cannot be read: {0}")]
     Toml(String),
@@ -162,7 +162,7 @@ fn type_words() -> String {
 
 /// The file as written. Tables and keys of others are none of our business.
 #[derive(Deserialize)]
-struct Written {
+struct WrittenManifest {
     module: Option<WrittenModule>,
     grpc: Option<WrittenGrpc>,
 }
@@ -183,17 +183,17 @@ struct WrittenGrpc {
     endpoint: Option<String>,
 }
 
-impl Manifest {
+impl ModuleManifest {
     /// Reads the text of an `amplifier.toml`.
-    pub fn read(text: &str) -> Result<Self, ManifestError> {
-        let written: Written = toml::from_str(text)
-            .map_err(|error| ManifestError::Toml(error.to_string().trim().to_owned()))?;
-        let module = written.module.ok_or(ManifestError::NoModule)?;
-        let word = module.module_type.ok_or(ManifestError::NoType)?;
+    pub fn read(text: &str) -> Result<Self, ModuleManifestError> {
+        let written: WrittenManifest = toml::from_str(text)
+            .map_err(|error| ModuleManifestError::Toml(error.to_string().trim().to_owned()))?;
+        let module = written.module.ok_or(ModuleManifestError::NoModule)?;
+        let word = module.module_type.ok_or(ModuleManifestError::NoType)?;
         let module_type = ModuleType::ALL
             .into_iter()
             .find(|known| known.as_str() == word)
-            .ok_or(ManifestError::UnknownType(word))?;
+            .ok_or(ModuleManifestError::UnknownType(word))?;
         let mut notes = Vec::new();
         let transport = match module.transport.as_deref() {
             None | Some("python") => DeclaredTransport::Python { unknown_word: None },
@@ -202,7 +202,7 @@ impl Manifest {
                 sha256: module.sha256.clone().map(sha256).transpose()?,
             },
             Some("grpc") => DeclaredTransport::Grpc {
-                endpoint: endpoint(written.grpc).ok_or(ManifestError::NoEndpoint)?,
+                endpoint: endpoint(written.grpc).ok_or(ModuleManifestError::NoEndpoint)?,
             },
             Some("rust") => DeclaredTransport::Rust {
                 name: crate_name(module.crate_name)?,
@@ -241,20 +241,20 @@ fn shown(text: &str) -> String {
     shown
 }
 
-fn artifact(written: Option<String>) -> Result<String, ManifestError> {
+fn artifact(written: Option<String>) -> Result<String, ModuleManifestError> {
     let name = written.unwrap_or_else(|| DEFAULT_ARTIFACT.to_owned());
     let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
     if plain {
         Ok(name)
     } else {
-        Err(ManifestError::Artifact(shown(&name)))
+        Err(ModuleManifestError::Artifact(shown(&name)))
     }
 }
 
-fn crate_name(written: Option<String>) -> Result<String, ManifestError> {
+fn crate_name(written: Option<String>) -> Result<String, ModuleManifestError> {
     let name = written
         .filter(|name| !name.is_empty())
-        .ok_or(ManifestError::NoCrate)?;
+        .ok_or(ModuleManifestError::NoCrate)?;
     let simple = name
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
@@ -262,11 +262,11 @@ fn crate_name(written: Option<String>) -> Result<String, ManifestError> {
     if simple && !name.starts_with('-') {
         Ok(name)
     } else {
-        Err(ManifestError::Crate(shown(&name)))
+        Err(ModuleManifestError::Crate(shown(&name)))
     }
 }
 
-fn sha256(written: String) -> Result<String, ManifestError> {
+fn sha256(written: String) -> Result<String, ModuleManifestError> {
     let is_hex = written.len() == 64
         && written
             .bytes()
@@ -274,7 +274,7 @@ fn sha256(written: String) -> Result<String, ManifestError> {
     if is_hex {
         Ok(written)
     } else {
-        Err(ManifestError::Sha256(shown(&written)))
+        Err(ModuleManifestError::Sha256(shown(&written)))
     }
 }
 

@@ -88,7 +88,7 @@ pub enum ModuleSource {
 
 /// How a module runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Transport {
+pub enum ModuleTransport {
     /// A Python package.
     Python,
     /// A WebAssembly component.

@@ -16,7 +16,7 @@ pub trait Module: Send + Sync + 'static {
         &self,
         coordinator: Coordinator,
         config: Map<String, Value>,
-    ) -> BoxFuture<'_, Result<Mounted, MountError>>;
+    ) -> BoxFuture<'_, Result<MountReturn, MountError>>;
 
     /// All modules of the session are mounted.
     fn on_session_ready(&self, coordinator: Coordinator) -> BoxFuture<'_, Result<(), MountError>> {
@@ -28,13 +28,13 @@ pub trait Module: Send + Sync + 'static {
 impl<F, Fut> Module for F
 where
     F: Fn(Coordinator, Map<String, Value>) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Mounted, MountError>> + Send + 'static,
+    Fut: Future<Output = Result<MountReturn, MountError>> + Send + 'static,
 {
     fn mount(
         &self,
         coordinator: Coordinator,
         config: Map<String, Value>,
-    ) -> BoxFuture<'_, Result<Mounted, MountError>> {
+    ) -> BoxFuture<'_, Result<MountReturn, MountError>> {
         Box::pin(self(coordinator, config))
     }
 }
@@ -44,7 +44,7 @@ pub type Cleanup = Box<dyn FnOnce() -> BoxFuture<'static, Result<(), MountError>
 
 /// What mounting returns. Tools that it mounted itself need not be returned.
 #[derive(Default)]
-pub enum Mounted {
+pub enum MountReturn {
     /// A tool, mounted or not: one that is not will be.
     Tool(Arc<dyn Tool>),
     /// What to do at the end of the session.
@@ -54,7 +54,7 @@ pub enum Mounted {
     Nothing,
 }
 
-impl Mounted {
+impl MountReturn {
     /// A tool.
     pub fn tool(tool: impl Tool) -> Self {
         Self::Tool(Arc::new(tool))
@@ -117,14 +117,14 @@ pub async fn mount(
 ) -> Result<MountState, LoadFailure> {
     let own = coordinator.for_module(id);
     let returned = module.mount(own.clone(), config).await;
-    let is_nothing = matches!(returned, Ok(Mounted::Nothing));
+    let is_nothing = matches!(returned, Ok(MountReturn::Nothing));
     let mounted = match returned {
-        Ok(Mounted::Tool(tool)) => take(&own, tool),
-        Ok(Mounted::Cleanup(cleanup)) => {
+        Ok(MountReturn::Tool(tool)) => take(&own, tool),
+        Ok(MountReturn::Cleanup(cleanup)) => {
             own.keep_cleanup(cleanup);
             Ok(())
         }
-        Ok(Mounted::Nothing) => Ok(()),
+        Ok(MountReturn::Nothing) => Ok(()),
         Err(error) => Err(error),
     };
     let (reason, message) = match mounted {

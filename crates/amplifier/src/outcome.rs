@@ -1,9 +1,9 @@
 //! Between a module's result and Toolpost's: the one pair of functions that everything which runs modules uses.
 
 use serde_json::{Map, Value, json};
-use toolpost_model::{Content, ToolFailure, ToolOutput};
+use toolpost_model::{ResultContent, ToolFailure, ToolOutput};
 
-use crate::{ContentBlock, Json, ToolResult};
+use crate::{ContentBlock, ToolResult, VerbatimJson};
 
 /// The reading of an error without a message.
 const UNKNOWN: &str = "Error: Unknown error";
@@ -27,7 +27,7 @@ pub fn into_outcome(result: ToolResult) -> Result<ToolOutput, ToolFailure> {
     if result.is_success() {
         let mut content = Vec::new();
         if !result.output().is_null() || result.content().is_empty() {
-            content.push(Content::text(result.text_for_model()));
+            content.push(ResultContent::text(result.text_for_model()));
         }
         let structured =
             Some(result.output().clone()).filter(|output| output.is_object() || output.is_array());
@@ -65,7 +65,7 @@ pub fn into_outcome(result: ToolResult) -> Result<ToolOutput, ToolFailure> {
     }
     let mut failure = ToolFailure::new(message);
     if !repeats {
-        failure.content.push(Content::text(text));
+        failure.content.push(ResultContent::text(text));
     }
     failure.content.extend(
         result
@@ -99,16 +99,20 @@ fn first_line(text: &str) -> &str {
 /// A failure that [`into_outcome`] made comes back with the module's own error. Any other has the error's class as its
 /// `type`.
 pub fn of_result(result: &toolpost_model::ToolResult) -> ToolResult {
-    let texts: Vec<_> = result.content.iter().filter_map(Content::reading).collect();
+    let texts: Vec<_> = result
+        .content
+        .iter()
+        .filter_map(ResultContent::reading)
+        .collect();
     let images = result.content.iter().filter_map(|piece| match piece {
-        Content::Image { data, media_type } => {
+        ResultContent::Image { data, media_type } => {
             ContentBlock::encoded_image(media_type.clone(), data.clone()).ok()
         }
-        Content::Text { .. }
-        | Content::Binary { .. }
-        | Content::Audio { .. }
-        | Content::Resource { .. }
-        | Content::Link { .. } => None,
+        ResultContent::Text { .. }
+        | ResultContent::Binary { .. }
+        | ResultContent::Audio { .. }
+        | ResultContent::Resource { .. }
+        | ResultContent::Link { .. } => None,
     });
     let images = images.collect();
     let output = match (&result.structured_content, texts.is_empty()) {
@@ -119,7 +123,7 @@ pub fn of_result(result: &toolpost_model::ToolResult) -> ToolResult {
     let Some(error) = &result.error else {
         return ToolResult::of_parts(
             result.outcome.is_success(),
-            Json::from(output),
+            VerbatimJson::from(output),
             None,
             images,
         );
@@ -134,7 +138,7 @@ pub fn of_result(result: &toolpost_model::ToolResult) -> ToolResult {
     let output = own_output.unwrap_or(output);
     ToolResult::of_parts(
         result.outcome.is_success(),
-        Json::from(output),
+        VerbatimJson::from(output),
         Some(fields),
         images,
     )

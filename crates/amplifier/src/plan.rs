@@ -1,7 +1,7 @@
 //! Mount plans and bundles: which modules a host mounts, from where and with what.
 //!
-//! A [`Plan`] is read from a value (whoever reads YAML hands it in), laid over others and settled into
-//! [`PlannedModule`]s. Only `tools` and `hooks` mean something to a host of tools; the other sections of a plan belong
+//! A [`MountPlan`] is read from a value (whoever reads YAML hands it in), laid over others and settled into
+//! [`PlannedModule`](crate::PlannedModule)s. Only `tools` and `hooks` mean something to a host of tools; the other sections of a plan belong
 //! to the agent and are accepted with a note.
 
 mod entry;
@@ -18,20 +18,20 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{ModuleKind, ModuleSource, SourceError};
+use crate::{ModuleKind, ModuleSource, ModuleSourceError};
 
 use entry::{Entries, Override};
 
 pub use settle::override_sources;
 
-/// What a plan says, not yet settled. Plans are laid over one another with [`Plan::over`].
+/// What a plan says, not yet settled. Plans are laid over one another with [`MountPlan::over`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
+pub struct MountPlan {
     tools: Entries,
     hooks: Entries,
     overrides: BTreeMap<String, Override>,
     header: BundleHeader,
-    includes: Vec<IncludeEntry>,
+    includes: Vec<BundleIncludeEntry>,
 }
 
 /// How a bundle names itself, under `bundle`.
@@ -45,7 +45,7 @@ pub struct BundleHeader {
 
 /// One entry under `includes`, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IncludeEntry {
+pub struct BundleIncludeEntry {
     /// The bundle that is meant.
     pub target: IncludeTarget,
     /// Where it is named: `bundle.yaml: includes[0]`.
@@ -129,10 +129,10 @@ pub struct PlanFile<'a> {
     pub lookup: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl Plan {
+impl MountPlan {
     /// Reads a mount plan or a bundle.
     pub fn read(value: &Value, file: PlanFile<'_>) -> Result<(Self, Vec<PlanNote>), PlanErrors> {
-        let mut reading = Reading {
+        let mut reading = PlanDiagnostics {
             file,
             notes: Vec::new(),
             errors: Vec::new(),
@@ -159,7 +159,7 @@ impl Plan {
     }
 
     /// The bundles it builds on, in their order: each is laid over the one before, and this one over all.
-    pub fn includes(&self) -> &[IncludeEntry] {
+    pub fn includes(&self) -> &[BundleIncludeEntry] {
         &self.includes
     }
 
@@ -194,7 +194,7 @@ impl Plan {
 }
 
 /// What was found on the way.
-struct Reading<'a> {
+struct PlanDiagnostics<'a> {
     file: PlanFile<'a>,
     notes: Vec<PlanNote>,
     errors: Vec<PlanError>,
@@ -202,7 +202,7 @@ struct Reading<'a> {
     unset: BTreeSet<String>,
 }
 
-impl Reading<'_> {
+impl PlanDiagnostics<'_> {
     fn place(&self, section: &str) -> String {
         if section.is_empty() {
             self.file.name.to_owned()
@@ -246,7 +246,7 @@ impl Reading<'_> {
         match ModuleSource::of_value(&value, self.file.folder) {
             Ok(source) => Some(source),
             // A plan for several machines may name what another of them has.
-            Err(error @ SourceError::Scheme(..)) => {
+            Err(error @ ModuleSourceError::Scheme(..)) => {
                 let text = value
                     .as_str()
                     .map_or_else(|| value.to_string(), str::to_owned);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeStru
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
-    ContentBlock, ContentError, Json, JsonError,
+    ContentBlock, ContentError, JsonError, VerbatimJson,
     text::{is_falsy, python_json, python_str, sanitized},
 };
 
@@ -25,8 +25,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
     success: bool,
-    output: Json,
-    error: Option<Json>,
+    output: VerbatimJson,
+    error: Option<VerbatimJson>,
     content: Vec<ContentBlock>,
 }
 
@@ -62,7 +62,7 @@ pub enum ResultError {
 impl ToolResult {
     /// The work was done.
     pub fn success(output: impl Into<Value>) -> Self {
-        Self::of_parts(true, Json::from(output.into()), None, Vec::new())
+        Self::of_parts(true, VerbatimJson::from(output.into()), None, Vec::new())
     }
 
     /// The work could not be done.
@@ -74,28 +74,28 @@ impl ToolResult {
 
     /// The work could not be done, and there is more to say than a message: `type`, and whatever helps.
     pub fn failure_of(error: Map<String, Value>) -> Self {
-        Self::of_parts(false, Json::default(), Some(error), Vec::new())
+        Self::of_parts(false, VerbatimJson::default(), Some(error), Vec::new())
     }
 
     /// All of it at once. A failure without output takes its error's message for one.
     pub fn of_parts(
         success: bool,
-        output: Json,
+        output: VerbatimJson,
         error: Option<Map<String, Value>>,
         content: Vec<ContentBlock>,
     ) -> Self {
         Self::made(
             success,
             output,
-            error.map(|error| Json::from(Value::Object(error))),
+            error.map(|error| VerbatimJson::from(Value::Object(error))),
             content,
         )
     }
 
     fn made(
         success: bool,
-        mut output: Json,
-        error: Option<Json>,
+        mut output: VerbatimJson,
+        error: Option<VerbatimJson>,
         content: Vec<ContentBlock>,
     ) -> Self {
         if !success && output.is_null() {
@@ -124,7 +124,7 @@ impl ToolResult {
     pub fn with_output(self, output: impl Into<Value>) -> Self {
         Self::made(
             self.success,
-            Json::from(output.into()),
+            VerbatimJson::from(output.into()),
             self.error,
             self.content,
         )
@@ -133,25 +133,25 @@ impl ToolResult {
     /// Reads a result's JSON. Keys of the output stay in their order; keys that results do not have are left out.
     pub fn parse(text: &str) -> Result<Self, ResultError> {
         let raw: Box<RawValue> = serde_json::from_str(text).map_err(JsonError::from)?;
-        let fields: Fields = match raw.get().trim_start().as_bytes().first() {
+        let fields: ToolResultFields = match raw.get().trim_start().as_bytes().first() {
             Some(b'{') => serde_json::from_str(raw.get()).map_err(JsonError::from)?,
             _ => {
                 return Err(ResultError::Shape {
-                    given: kind(Json::of_raw(raw)?.value()),
+                    given: kind(VerbatimJson::of_raw(raw)?.value()),
                 });
             }
         };
-        let success = fields
-            .success
-            .map_or(Ok(true), |given| truth(Json::of_raw(given)?.value()))?;
+        let success = fields.success.map_or(Ok(true), |given| {
+            truth(VerbatimJson::of_raw(given)?.value())
+        })?;
         let output = fields
             .output
-            .map(Json::of_raw)
+            .map(VerbatimJson::of_raw)
             .transpose()?
             .unwrap_or_default();
         let error = fields
             .error
-            .map(Json::of_raw)
+            .map(VerbatimJson::of_raw)
             .transpose()?
             .filter(|error| !error.is_null());
         if let Some(error) = error.as_ref().filter(|error| !error.value().is_object()) {
@@ -161,7 +161,7 @@ impl ToolResult {
         }
         let content = fields
             .content
-            .map(Json::of_raw)
+            .map(VerbatimJson::of_raw)
             .transpose()?
             .unwrap_or_default();
         Ok(Self::made(
@@ -284,7 +284,7 @@ impl Serialize for ToolResult {
 
 /// The fields as they are written, each told apart from one that is missing.
 #[derive(Deserialize)]
-struct Fields {
+struct ToolResultFields {
     #[serde(default, deserialize_with = "written")]
     success: Option<Box<RawValue>>,
     #[serde(default, deserialize_with = "written")]

@@ -11,7 +11,7 @@ use crate::ModuleSource;
 
 /// Why a text or table says nothing about where a module is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SourceError {
+pub enum ModuleSourceError {
     /// Nothing is there.
     #[error("the source is empty")]
     Empty,
@@ -50,10 +50,10 @@ pub enum SourceError {
 
 impl ModuleSource {
     /// Reads a source as plans write it. Relative paths begin in `base`.
-    pub fn parse(text: &str, base: &Path) -> Result<Self, SourceError> {
+    pub fn parse(text: &str, base: &Path) -> Result<Self, ModuleSourceError> {
         let text = text.trim();
         if text.is_empty() {
-            return Err(SourceError::Empty);
+            return Err(ModuleSourceError::Empty);
         }
         if text.chars().any(char::is_control) {
             return Err(malformed("source", text));
@@ -75,37 +75,40 @@ impl ModuleSource {
             ));
         }
         if text.starts_with("\\\\") || is_drive(text) {
-            return Err(SourceError::Scheme(
+            return Err(ModuleSourceError::Scheme(
                 text.to_owned(),
                 "it is a path of another system",
             ));
         }
         if text.starts_with('~') {
-            return Err(SourceError::Scheme("~".to_owned(), "write the whole path"));
+            return Err(ModuleSourceError::Scheme(
+                "~".to_owned(),
+                "write the whole path",
+            ));
         }
         if text.starts_with(['/', '.']) {
             return Ok(Self::Path(tidy(&base.join(text))));
         }
         if text.contains("://") {
             let hint = "write git+https, git+ssh, git+file, zip+https, https, a path or the name of a package";
-            return Err(SourceError::Scheme(text.to_owned(), hint));
+            return Err(ModuleSourceError::Scheme(text.to_owned(), hint));
         }
         package(text)
     }
 
     /// Reads a source that may also be a table. Relative paths begin in `base`.
-    pub fn of_value(value: &Value, base: &Path) -> Result<Self, SourceError> {
+    pub fn of_value(value: &Value, base: &Path) -> Result<Self, ModuleSourceError> {
         let table = match value {
             Value::String(text) => return Self::parse(text, base),
             Value::Object(table) => table,
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-                return Err(SourceError::Type);
+                return Err(ModuleSourceError::Type);
             }
         };
         let text = |key: &str| table.get(key).and_then(Value::as_str);
-        let kind = text("type").ok_or(SourceError::Type)?;
+        let kind = text("type").ok_or(ModuleSourceError::Type)?;
         let needed = |key: &'static str| {
-            text(key).ok_or_else(|| SourceError::Missing {
+            text(key).ok_or_else(|| ModuleSourceError::Missing {
                 of: kind.to_owned(),
                 key,
             })
@@ -159,7 +162,7 @@ impl ModuleSource {
                 }
             }
             "package" => package(needed("name")?),
-            other => Err(SourceError::UnknownType(other.to_owned())),
+            other => Err(ModuleSourceError::UnknownType(other.to_owned())),
         }
     }
 }
@@ -193,15 +196,15 @@ impl fmt::Display for ModuleSource {
     }
 }
 
-fn malformed(what: &'static str, text: &str) -> SourceError {
-    SourceError::Malformed {
+fn malformed(what: &'static str, text: &str) -> ModuleSourceError {
+    ModuleSourceError::Malformed {
         what,
         text: text.to_owned(),
     }
 }
 
 /// What follows `git+`: address, `@reference`, `#subdirectory=…`.
-fn git(rest: &str, base: &Path) -> Result<ModuleSource, SourceError> {
+fn git(rest: &str, base: &Path) -> Result<ModuleSource, ModuleSourceError> {
     let (address, subdirectory) = split_fragment(rest)?;
     // The user of `ssh://git@host/…` stands before the path, so only an `@` in the path begins a reference; and one that
     // begins a name, as in `/@scope/repository`, belongs to the name. A reference may hold a `/` itself.
@@ -225,18 +228,18 @@ fn git(rest: &str, base: &Path) -> Result<ModuleSource, SourceError> {
     })
 }
 
-fn git_address(address: &str, base: &Path) -> Result<String, SourceError> {
+fn git_address(address: &str, base: &Path) -> Result<String, ModuleSourceError> {
     if address.starts_with("file://") {
         return Ok(format!("file://{}", file_path(address, base)?.display()));
     }
     let Some((scheme, rest)) = address.split_once("://") else {
-        return Err(SourceError::Scheme(
+        return Err(ModuleSourceError::Scheme(
             format!("git+{address}"),
             "write git+https, git+ssh or git+file",
         ));
     };
     if !matches!(scheme, "https" | "ssh") {
-        return Err(SourceError::Scheme(
+        return Err(ModuleSourceError::Scheme(
             format!("git+{scheme}"),
             "write git+https, git+ssh or git+file, which nobody can change on the way",
         ));
@@ -246,24 +249,24 @@ fn git_address(address: &str, base: &Path) -> Result<String, SourceError> {
 }
 
 /// An address with a host and a path, without blanks and without a password.
-fn checked_address(address: &str, rest: &str) -> Result<(), SourceError> {
+fn checked_address(address: &str, rest: &str) -> Result<(), ModuleSourceError> {
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     if host.is_empty() || path.is_empty() {
-        return Err(SourceError::NoAddress(address.to_owned()));
+        return Err(ModuleSourceError::NoAddress(address.to_owned()));
     }
     // A host that begins so would be read as an option by what is started with it.
     if address.contains(char::is_whitespace) || host.starts_with('-') {
         return Err(malformed("address", address));
     }
     match host.rsplit_once('@') {
-        Some((user, _)) if user.contains(':') => Err(SourceError::Password),
+        Some((user, _)) if user.contains(':') => Err(ModuleSourceError::Password),
         Some((user, _)) if user.starts_with('-') => Err(malformed("address", address)),
         Some(_) | None => Ok(()),
     }
 }
 
 /// What git takes as the name of a branch, tag or commit, as far as it is harmless on a command line.
-fn reference(text: &str) -> Result<String, SourceError> {
+fn reference(text: &str) -> Result<String, ModuleSourceError> {
     let odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
     if text.is_empty() || text.starts_with('-') || text.contains("..") || text.contains(odd) {
         return Err(malformed("reference", text));
@@ -271,7 +274,7 @@ fn reference(text: &str) -> Result<String, SourceError> {
     Ok(text.to_owned())
 }
 
-fn archive(address: &str, base: &Path) -> Result<ModuleSource, SourceError> {
+fn archive(address: &str, base: &Path) -> Result<ModuleSource, ModuleSourceError> {
     let (address, subdirectory) = split_fragment(address)?;
     let url = match address.split_once("://") {
         Some(("file", _)) => format!("file://{}", file_path(address, base)?.display()),
@@ -280,20 +283,20 @@ fn archive(address: &str, base: &Path) -> Result<ModuleSource, SourceError> {
             address.to_owned()
         }
         Some((scheme, _)) => {
-            return Err(SourceError::Scheme(
+            return Err(ModuleSourceError::Scheme(
                 format!("zip+{scheme}"),
                 "write zip+https or zip+file",
             ));
         }
         None => {
             let hint = "write zip+https://… or zip+file:///…";
-            return Err(SourceError::Scheme(format!("zip+{address}"), hint));
+            return Err(ModuleSourceError::Scheme(format!("zip+{address}"), hint));
         }
     };
     Ok(ModuleSource::Archive { url, subdirectory })
 }
 
-fn package(text: &str) -> Result<ModuleSource, SourceError> {
+fn package(text: &str) -> Result<ModuleSource, ModuleSourceError> {
     // A name, extras and versions, as an installer takes them; nothing that it could take for an option or a path.
     let legal = |c: char| c.is_ascii_alphanumeric() || "._-[],<>=!~* ".contains(c);
     if text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(legal) {
@@ -303,7 +306,7 @@ fn package(text: &str) -> Result<ModuleSource, SourceError> {
 }
 
 /// The part before `#`, and the subdirectory that stands behind it.
-fn split_fragment(text: &str) -> Result<(&str, Option<String>), SourceError> {
+fn split_fragment(text: &str) -> Result<(&str, Option<String>), ModuleSourceError> {
     let Some((address, fragment)) = text.split_once('#') else {
         return Ok((text, None));
     };
@@ -314,7 +317,7 @@ fn split_fragment(text: &str) -> Result<(&str, Option<String>), SourceError> {
 }
 
 /// A folder inside of another.
-fn inner_folder(text: &str) -> Result<String, SourceError> {
+fn inner_folder(text: &str) -> Result<String, ModuleSourceError> {
     let inside = Path::new(text).components().all(|part| match part {
         Component::Normal(_) | Component::CurDir => true,
         Component::Prefix(_) | Component::RootDir | Component::ParentDir => false,
@@ -329,14 +332,14 @@ fn inner_folder(text: &str) -> Result<String, SourceError> {
     }
 }
 
-fn file_path(address: &str, base: &Path) -> Result<PathBuf, SourceError> {
+fn file_path(address: &str, base: &Path) -> Result<PathBuf, ModuleSourceError> {
     let written = address.strip_prefix("file://").unwrap_or(address);
     let written = written
         .strip_prefix("localhost")
         .filter(|rest| rest.starts_with('/'))
         .unwrap_or(written);
     if written.is_empty() {
-        return Err(SourceError::NoAddress(address.to_owned()));
+        return Err(ModuleSourceError::NoAddress(address.to_owned()));
     }
     let path = decoded(written).ok_or_else(|| malformed("path", written))?;
     Ok(tidy(&base.join(path)))

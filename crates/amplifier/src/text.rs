@@ -9,20 +9,20 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-pub(crate) use rewrite::{Style, rewrite};
+pub(crate) use rewrite::{JsonTextStyle, rewrite};
 
-use crate::Json;
+use crate::VerbatimJson;
 
 /// A value as `json.dumps` writes it: ASCII alone, a blank after each comma and colon, keys as the value came.
-pub fn python_json(json: &Json) -> String {
+pub fn python_json(json: &VerbatimJson) -> String {
     match json.text() {
-        Some(text) => rewrite(text, Style::Dumps),
-        None => rewrite(&json.value().to_string(), Style::Dumps),
+        Some(text) => rewrite(text, JsonTextStyle::Dumps),
+        None => rewrite(&json.value().to_string(), JsonTextStyle::Dumps),
     }
 }
 
 /// A value as `str` writes it: a text as it is, `True`, `None`, `1.0`, and objects in Python's own notation.
-pub fn python_str(json: &Json) -> String {
+pub fn python_str(json: &VerbatimJson) -> String {
     match json.value() {
         Value::String(text) => text.clone(),
         value => repr::of(value, json.text()),

@@ -133,7 +133,7 @@ impl ToolError {
                     .into_iter()
                     .flatten()
                     .filter(|text| !text.is_empty());
-                failure.content = shown.map(toolpost_model::Content::text).collect();
+                failure.content = shown.map(toolpost_model::ResultContent::text).collect();
                 failure
             }
             Self::NotFound { .. } => ToolFailure::of(ErrorClass::UnknownTool, message).untouched(),

@@ -4,11 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Serialize;
 
-use crate::directory::Directory;
+use crate::directory::CommandDirectory;
 use crate::opaque::{Opaque, OpaqueReason};
 use crate::programs::HiddenStart;
 use crate::reads;
-use crate::walk::Walker;
+use crate::walk::ScriptWalker;
 
 /// Everything that running a text in `bash -c` would do, as far as the text tells.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
@@ -64,7 +64,7 @@ pub struct SimpleCommand {
     /// The commands that start this one, outermost first: `sudo`, `timeout 5`, `sh -c`.
     pub within: Vec<String>,
     /// Where it runs, as far as the `cd`s before it tell.
-    pub directory: Directory,
+    pub directory: CommandDirectory,
     /// One line for people and records.
     pub text: String,
 }
@@ -98,7 +98,7 @@ pub struct Redirect {
     /// What the file is opened for.
     pub access: RedirectAccess,
     /// Where a relative target is looked up.
-    pub directory: Directory,
+    pub directory: CommandDirectory,
     /// The command whose words name the file, where it is no redirection of the text itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spelled_in: Option<SpelledIn>,
@@ -127,7 +127,7 @@ pub fn analyze_with<'a>(
     text: &str,
     environment: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Analysis {
-    let mut walker = Walker::new();
+    let mut walker = ScriptWalker::new();
     walker.set_environment(environment);
     // The parser is a stranger's code on a stranger's input. It panics on a few numbers that are too large,
     // and a panic here must cost one answer, not the host.

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Where a command runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Directory {
+pub enum CommandDirectory {
     /// Where the text itself was started.
     #[default]
     Start,
@@ -15,7 +15,7 @@ pub enum Directory {
     Unknown,
 }
 
-impl Directory {
+impl CommandDirectory {
     /// Where `cd target` leads from here.
     pub(crate) fn enter(&self, target: &str) -> Self {
         let base = match self {
@@ -79,8 +79,8 @@ mod tests {
             ("/c", "..", "/"),
         ] {
             let directory = |path: &str| match path {
-                "" => Directory::Start,
-                path => Directory::Beneath(path.to_owned()),
+                "" => CommandDirectory::Start,
+                path => CommandDirectory::Beneath(path.to_owned()),
             };
             assert_eq!(
                 directory(from).enter(target),
@@ -88,10 +88,13 @@ mod tests {
                 "{from} {target}"
             );
         }
-        assert_eq!(Directory::Unknown.enter("a"), Directory::Unknown);
         assert_eq!(
-            Directory::Unknown.enter("/a"),
-            Directory::Beneath("/a".to_owned())
+            CommandDirectory::Unknown.enter("a"),
+            CommandDirectory::Unknown
+        );
+        assert_eq!(
+            CommandDirectory::Unknown.enter("/a"),
+            CommandDirectory::Beneath("/a".to_owned())
         );
     }
 }

@@ -32,9 +32,9 @@ mod wrapper;
 pub use analysis::{
     Analysis, Assignment, Redirect, RedirectAccess, SimpleCommand, SpelledIn, analyze, analyze_with,
 };
-pub use directory::Directory;
+pub use directory::CommandDirectory;
 pub use opaque::{Opaque, OpaqueReason};
-pub use pattern::{CommandPattern, PatternError};
+pub use pattern::{CommandPattern, CommandPatternError};
 pub use programs::HiddenStart;
 pub use render::{command_text, shortened};
 pub use suggest::suggestions;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::analysis::SimpleCommand;
 use crate::variable;
-use glob::Glob;
+use glob::WordGlob;
 
 /// A pattern of commands, such as `cargo {build,test} *`.
 ///
@@ -23,8 +23,8 @@ use glob::Glob;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CommandPattern {
     text: String,
-    assignments: Vec<(String, Glob)>,
-    words: Vec<Glob>,
+    assignments: Vec<(String, WordGlob)>,
+    words: Vec<WordGlob>,
     /// Whether anything may follow the words.
     open: bool,
 }
@@ -32,7 +32,7 @@ pub struct CommandPattern {
 /// Why a text is no pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum PatternError {
+pub enum CommandPatternError {
     /// There is no word in it.
     #[error("a pattern needs at least the name of a program")]
     Empty,
@@ -89,7 +89,7 @@ impl CommandPattern {
     /// Whether an allow with this pattern covers the command and spells its words up to this one.
     pub fn spells_through(&self, command: &SimpleCommand, through: usize) -> bool {
         let spelled = self.words.get(..=through);
-        spelled.is_some_and(|words| !words.iter().any(Glob::is_any)) && self.covers(command)
+        spelled.is_some_and(|words| !words.iter().any(WordGlob::is_any)) && self.covers(command)
     }
 
     fn covers_words(&self, words: &[String]) -> bool {
@@ -129,9 +129,9 @@ impl CommandPattern {
 }
 
 impl FromStr for CommandPattern {
-    type Err = PatternError;
+    type Err = CommandPatternError;
 
-    fn from_str(text: &str) -> Result<Self, PatternError> {
+    fn from_str(text: &str) -> Result<Self, CommandPatternError> {
         parse::pattern(text)
     }
 }

@@ -84,7 +84,7 @@ enum OptionMeaning {
     /// Its value is a setting, `name=value`.
     Setting(&'static SettingTable),
     /// Its value is code in this language.
-    Code(Language),
+    Code(EmbeddedLanguage),
 }
 
 /// What the operands of a program mean.
@@ -107,7 +107,7 @@ enum OperandMeaning {
     /// Without an operand, or with `-`, the program's code is read from the input.
     CodeFromInput,
     /// The first is code in this language, unless an option has given the code.
-    Code(Language),
+    Code(EmbeddedLanguage),
     /// Each may be a setting, `name=value`.
     Settings(&'static SettingTable),
     /// The first two are the name and the value of a setting.
@@ -122,7 +122,7 @@ enum OperandMeaning {
 
 /// Languages of which it can be said whether a text starts programs.
 #[derive(Clone, Copy)]
-enum Language {
+enum EmbeddedLanguage {
     Awk,
     Sed,
     /// What an editor is told behind a `+`.

@@ -19,7 +19,7 @@ pub(crate) fn only_reads(command: &SimpleCommand) -> bool {
         Some(("/bin" | "/usr/bin", name)) => name,
         Some(_) => return false,
     };
-    program_only_reads(name, &Arguments(arguments))
+    program_only_reads(name, &ProgramArguments(arguments))
 }
 
 /// What a shell does by itself, without a program, and that touches nothing but the shell and what it prints.
@@ -104,7 +104,7 @@ pub(crate) fn always_only_reads(name: &str) -> bool {
     )
 }
 
-fn program_only_reads(name: &str, arguments: &Arguments<'_>) -> bool {
+fn program_only_reads(name: &str, arguments: &ProgramArguments<'_>) -> bool {
     match name {
         ":" | "cd" | "exit" | "return" | "break" | "continue" | "wait" | "test" | "[" => true,
         // `-v` sets a variable.
@@ -148,9 +148,9 @@ fn is_find_action(word: &str) -> bool {
 }
 
 /// A program's arguments. Options are looked for in every word, also behind `--`: rather refuse too much.
-struct Arguments<'a>(&'a [String]);
+struct ProgramArguments<'a>(&'a [String]);
 
-impl Arguments<'_> {
+impl ProgramArguments<'_> {
     fn has_short(&self, letter: char) -> bool {
         self.0
             .iter()

@@ -14,10 +14,10 @@ mod test;
 use brush_parser::ast::{self, SourceLocation as _};
 
 use crate::analysis::{Analysis, Assignment, SimpleCommand};
-use crate::directory::Directory;
+use crate::directory::CommandDirectory;
 use crate::opaque::{Opaque, OpaqueReason};
 use crate::parse;
-use crate::word::{self, Reading};
+use crate::word::{self, WordExpansion};
 
 /// More commands than a person could look at are not listed.
 const MOST_COMMANDS: usize = 512;
@@ -26,22 +26,22 @@ const DEEPEST_SUBSTITUTION: u8 = 8;
 
 /// What commands leave behind for those after them in the same shell.
 #[derive(Clone, PartialEq, Eq, Default)]
-struct Scope {
-    directory: Directory,
+struct ShellScope {
+    directory: CommandDirectory,
     /// A name may no longer mean the program it seems to.
     changed: bool,
 }
 
 /// Where the shell is after a command, by how that ended.
 struct Ends {
-    well: Directory,
-    badly: Directory,
+    well: CommandDirectory,
+    badly: CommandDirectory,
 }
 
 #[derive(Default)]
-pub(crate) struct Walker {
+pub(crate) struct ScriptWalker {
     found: Analysis,
-    scope: Scope,
+    scope: ShellScope,
     functions: Vec<String>,
     /// What the commands of a nested script are started by.
     within: Vec<String>,
@@ -57,7 +57,7 @@ pub(crate) struct Walker {
     has_hash: bool,
 }
 
-impl Walker {
+impl ScriptWalker {
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -270,7 +270,7 @@ impl Walker {
         let mut after = before.clone();
         for case in &clause.cases {
             // A case may also be entered from the one before it.
-            self.scope = Scope {
+            self.scope = ShellScope {
                 directory: before.directory.clone().or(&after.directory),
                 ..after.clone()
             };
@@ -309,12 +309,12 @@ impl Walker {
         let (commands, redirects) = (self.found.commands.len(), self.found.redirects.len());
         walk(self);
         if self.scope.directory != before.directory {
-            self.scope.directory = Directory::Unknown;
+            self.scope.directory = CommandDirectory::Unknown;
             for command in &mut self.found.commands[commands..] {
-                command.directory = Directory::Unknown;
+                command.directory = CommandDirectory::Unknown;
             }
             for redirect in &mut self.found.redirects[redirects..] {
-                redirect.directory = Directory::Unknown;
+                redirect.directory = CommandDirectory::Unknown;
             }
         }
         if self.scope.changed && !before.changed {
@@ -330,14 +330,14 @@ impl Walker {
     /// The body counts where it is defined, for it may be called anywhere after.
     fn function(&mut self, function: &ast::FunctionDefinition) {
         match word::read(&function.fname.value) {
-            Reading::Literal(name) => self.functions.push(name),
-            Reading::Expanded(_) | Reading::Unsure => {
+            WordExpansion::Literal(name) => self.functions.push(name),
+            WordExpansion::Expanded(_) | WordExpansion::Unsure => {
                 self.opaque(&function.fname.value, OpaqueReason::Ambiguous);
             }
         }
         let ast::FunctionBody(body, redirects) = &function.body;
         self.apart(|walker| {
-            walker.scope.directory = Directory::Unknown;
+            walker.scope.directory = CommandDirectory::Unknown;
             walker.redirects(redirects.as_ref());
             walker.compound(body);
         });
@@ -362,7 +362,7 @@ impl Walker {
     }
 }
 
-impl Scope {
+impl ShellScope {
     fn join(&mut self, other: &Self) {
         self.directory = std::mem::take(&mut self.directory).or(&other.directory);
         self.changed |= other.changed;

@@ -7,7 +7,7 @@
 
 /// What a word would become.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum Reading {
+pub(crate) enum WordExpansion {
     /// Exactly this.
     Literal(String),
     /// It depends, but all that it runs on the way is these scripts.
@@ -17,29 +17,29 @@ pub(crate) enum Reading {
 }
 
 /// Reads a word of a command.
-pub(crate) fn read(raw: &str) -> Reading {
+pub(crate) fn read(raw: &str) -> WordExpansion {
     if raw.bytes().all(is_plain) || matches!(raw, "{}" | "[" | "!") {
-        return Reading::Literal(raw.to_owned());
+        return WordExpansion::Literal(raw.to_owned());
     }
-    let mut scanner = Scanner::new(raw);
+    let mut scanner = WordScanner::new(raw);
     match scanner.word() {
         Some(()) => scanner.reading(),
-        None => Reading::Unsure,
+        None => WordExpansion::Unsure,
     }
 }
 
 /// Reads a here-document's body whose delimiter is not quoted: quotes mean nothing there.
-pub(crate) fn read_here_document(body: &str) -> Reading {
-    let mut scanner = Scanner::new(body);
+pub(crate) fn read_here_document(body: &str) -> WordExpansion {
+    let mut scanner = WordScanner::new(body);
     match scanner.here_document() {
         Some(()) => scanner.reading(),
-        None => Reading::Unsure,
+        None => WordExpansion::Unsure,
     }
 }
 
 /// The text behind a double quote, an expansion or a backquote that it begins with, if its end is sure.
 pub(crate) fn pass(text: &str) -> Option<&str> {
-    let mut scanner = Scanner::new(text);
+    let mut scanner = WordScanner::new(text);
     match (scanner.next()?, scanner.peek()) {
         ('"', _) => scanner.double_quoted()?,
         ('`', _) => scanner.backquoted(true)?,
@@ -73,7 +73,7 @@ fn begins_expansion(next: Option<char>) -> bool {
     next.is_some_and(|c| c.is_ascii_alphanumeric() || "_@*#?$!-({[".contains(c))
 }
 
-struct Scanner<'a> {
+struct WordScanner<'a> {
     rest: &'a str,
     literal: String,
     scripts: Vec<String>,
@@ -81,7 +81,7 @@ struct Scanner<'a> {
 }
 
 /// Each step returns `None` where it is not sure.
-impl<'a> Scanner<'a> {
+impl<'a> WordScanner<'a> {
     fn new(rest: &'a str) -> Self {
         Self {
             rest,
@@ -91,11 +91,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn reading(self) -> Reading {
+    fn reading(self) -> WordExpansion {
         if self.expanded {
-            Reading::Expanded(self.scripts)
+            WordExpansion::Expanded(self.scripts)
         } else {
-            Reading::Literal(self.literal)
+            WordExpansion::Literal(self.literal)
         }
     }
 
@@ -345,7 +345,7 @@ mod tests {
             ("\u{a0}x", "\u{a0}x"),
             ("a#b", "a#b"),
         ] {
-            assert_eq!(read(raw), Reading::Literal(word.to_owned()), "{raw}");
+            assert_eq!(read(raw), WordExpansion::Literal(word.to_owned()), "{raw}");
         }
     }
 
@@ -369,7 +369,7 @@ mod tests {
             ("`rm x`", vec!["rm x"]),
         ] {
             let scripts = scripts.into_iter().map(str::to_owned).collect();
-            assert_eq!(read(raw), Reading::Expanded(scripts), "{raw}");
+            assert_eq!(read(raw), WordExpansion::Expanded(scripts), "{raw}");
         }
     }
 
@@ -392,22 +392,22 @@ mod tests {
             "$\"a\"",
             "'a",
         ] {
-            assert_eq!(read(raw), Reading::Unsure, "{raw}");
+            assert_eq!(read(raw), WordExpansion::Unsure, "{raw}");
         }
     }
 
     #[test]
     fn here_documents() {
         for (body, reading) in [
-            ("it's \"fine\"\n", Reading::Literal(String::new())),
-            ("$x ${y}\n", Reading::Expanded(vec![])),
+            ("it's \"fine\"\n", WordExpansion::Literal(String::new())),
+            ("$x ${y}\n", WordExpansion::Expanded(vec![])),
             (
                 "$(rm x) `rm y`\n",
-                Reading::Expanded(vec!["rm x".to_owned(), "rm y".to_owned()]),
+                WordExpansion::Expanded(vec!["rm x".to_owned(), "rm y".to_owned()]),
             ),
-            ("\\$(rm x)\n", Reading::Literal(String::new())),
-            ("a\\\nEOF\n", Reading::Unsure),
-            ("${x:-y}", Reading::Unsure),
+            ("\\$(rm x)\n", WordExpansion::Literal(String::new())),
+            ("a\\\nEOF\n", WordExpansion::Unsure),
+            ("${x:-y}", WordExpansion::Unsure),
         ] {
             assert_eq!(read_here_document(body), reading, "{body}");
         }

@@ -12,15 +12,15 @@ use crate::programs::{self, Launch, ProgramEntries};
 use crate::variable;
 
 pub(crate) use find::FindAction;
-use options::Spec;
-pub(crate) use shell::{Dialect, Script};
+use options::WrapperOptionSpec;
+pub(crate) use shell::{Script, ShellDialect};
 
 /// What a command starts.
 pub(crate) enum Starts {
     /// Nothing that its words tell.
     Nothing,
     /// The command that begins at one of its words.
-    Command(Inner),
+    Command(InnerCommand),
     Script(Script),
     /// What `find` does with what it finds.
     Found(Vec<FindAction>),
@@ -31,7 +31,7 @@ pub(crate) enum Starts {
 }
 
 /// A command inside a command.
-pub(crate) struct Inner {
+pub(crate) struct InnerCommand {
     /// The word it begins at.
     pub(crate) at: usize,
     /// Whether the outer command is one to be allowed too.
@@ -46,7 +46,7 @@ pub(crate) struct Inner {
     pub(crate) directory: Option<String>,
 }
 
-impl Inner {
+impl InnerCommand {
     fn at(at: usize) -> Self {
         Self {
             at,
@@ -98,9 +98,9 @@ fn starts_by_name(name: &str, words: &[String], in_shell: bool) -> Starts {
         "find" => find::actions(words),
         "busybox" | "toybox" => multi_call(words),
         "xargs" => match options::XARGS.skip(words) {
-            Some(at) => Starts::Command(Inner {
+            Some(at) => Starts::Command(InnerCommand {
                 open: true,
-                ..Inner::at(at)
+                ..InnerCommand::at(at)
             }),
             None => Starts::Unknown(OpaqueReason::UnknownWrapper),
         },
@@ -129,7 +129,7 @@ fn by_table(name: &str, words: &[String]) -> Starts {
 /// A program that the tables know.
 enum ListedProgram {
     /// It exists to start another one, and rules look through it.
-    Wrapper(&'static Spec),
+    Wrapper(&'static WrapperOptionSpec),
     /// It starts others beside what it does itself.
     Launching(ProgramEntries),
 }
@@ -163,10 +163,10 @@ static LISTED: LazyLock<HashMap<&'static str, ListedProgram>> = LazyLock::new(||
     listed
 });
 
-fn with_assignments(spec: &Spec, words: &[String], mut at: usize) -> Starts {
-    let mut inner = Inner {
+fn with_assignments(spec: &WrapperOptionSpec, words: &[String], mut at: usize) -> Starts {
+    let mut inner = InnerCommand {
         stays: spec.stays,
-        ..Inner::at(at)
+        ..InnerCommand::at(at)
     };
     while let Some((name, value)) = words
         .get(at)
@@ -178,7 +178,7 @@ fn with_assignments(spec: &Spec, words: &[String], mut at: usize) -> Starts {
         inner.assignments.extend(assignment(name, value));
         at += 1;
     }
-    Starts::Command(Inner { at, ..inner })
+    Starts::Command(InnerCommand { at, ..inner })
 }
 
 fn assignment(name: &str, value: &str) -> Option<Assignment> {
@@ -206,16 +206,16 @@ fn in_this_shell(name: &str, words: &[String]) -> Starts {
         _ => &options::COMMAND,
     };
     match spec.skip(words) {
-        Some(at) => Starts::Command(Inner {
+        Some(at) => Starts::Command(InnerCommand {
             in_shell: name != "exec",
-            ..Inner::at(at)
+            ..InnerCommand::at(at)
         }),
         None => Starts::Unknown(OpaqueReason::UnknownWrapper),
     }
 }
 
 fn env(words: &[String]) -> Starts {
-    let mut inner = Inner::at(1);
+    let mut inner = InnerCommand::at(1);
     while let Some(word) = words.get(inner.at) {
         match word.as_str() {
             "-" | "-i" | "--ignore-environment" | "-0" | "--null" | "-v" | "--debug" => {
@@ -260,9 +260,9 @@ fn multi_call(words: &[String]) -> Starts {
         .get(1)
         .is_some_and(|applet| matches!(applet.as_str(), "busybox" | "toybox"))
     {
-        return Starts::Command(Inner {
+        return Starts::Command(InnerCommand {
             stays: true,
-            ..Inner::at(1)
+            ..InnerCommand::at(1)
         });
     }
     match words
@@ -272,9 +272,9 @@ fn multi_call(words: &[String]) -> Starts {
         None | Some(Starts::Nothing) => Starts::Nothing,
         Some(Starts::Launches(_)) => Starts::Launches(Launch::command(words, 1)),
         Some(Starts::Command(_) | Starts::Script(_) | Starts::Found(_) | Starts::Unknown(_)) => {
-            Starts::Command(Inner {
+            Starts::Command(InnerCommand {
                 stays: true,
-                ..Inner::at(1)
+                ..InnerCommand::at(1)
             })
         }
     }
@@ -289,7 +289,7 @@ fn flock(words: &[String]) -> Starts {
         {
             shell::after_option(words, &words[at])
         }
-        Some(at) => Starts::Command(Inner::at(at)),
+        Some(at) => Starts::Command(InnerCommand::at(at)),
         None => Starts::Unknown(OpaqueReason::UnknownWrapper),
     }
 }
@@ -297,9 +297,11 @@ fn flock(words: &[String]) -> Starts {
 /// Its words are joined and given to a shell.
 fn watch(words: &[String]) -> Starts {
     match options::WATCH.skip(words) {
-        Some(at) if at < words.len() => {
-            Starts::Script(Script::of(words[at..].join(" "), "watch", Dialect::Posix))
-        }
+        Some(at) if at < words.len() => Starts::Script(Script::of(
+            words[at..].join(" "),
+            "watch",
+            ShellDialect::Posix,
+        )),
         Some(_) => Starts::Nothing,
         None => Starts::Unknown(OpaqueReason::UnknownWrapper),
     }

@@ -15,15 +15,15 @@ mod transport;
 use toolpost_model::Secret;
 
 use crate::{
-    ConfigErrors, ConfigFile, NativeToolsChoice, Notice, Parsed,
+    ConfigErrors, ConfigFile, ConfigNotice, NativeToolsChoice, ParsedConfig,
     check::{a2e::host_id_complaint, limits::check_count},
-    error::Source,
+    error::ConfigSourceText,
     yaml,
 };
 
 pub use plugins::{A2ePlugin, A2ePluginClass};
 
-use crate::reading::{Reading, Table};
+use crate::reading::{ConfigTable, ConfigTreeReader};
 
 /// The keys that mean something to an A2E host, for suggestions.
 const KEYS: [&str; 10] = [
@@ -53,7 +53,7 @@ pub enum A2eFace {
 #[derive(Clone, Debug)]
 pub struct A2eHostFile {
     /// The settings that `toolpost.yaml` has too, checked, for use as a trusted layer.
-    pub parsed: Parsed,
+    pub parsed: ParsedConfig,
     /// How agents come in.
     pub face: A2eFace,
     /// The token that agents must give in their handshake.
@@ -63,14 +63,14 @@ pub struct A2eHostFile {
     /// What the plugins leave of the host's own tools.
     pub native_tools: NativeToolsChoice,
     /// What has no meaning here, or not the one its place suggests, in the order of the file.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<ConfigNotice>,
 }
 
 impl A2eHostFile {
     /// Translates a file's text. `name` is what places in messages begin with.
     pub fn parse(text: &str, name: &str) -> Result<Self, ConfigErrors> {
-        let source = Source { name, text };
-        let mut reading = Reading::new(source);
+        let source = ConfigSourceText { name, text };
+        let mut reading = ConfigTreeReader::new(source);
         let mut root = reading.root(yaml::read_tree(source)?);
         let mut file = ConfigFile::default();
         file.a2e.host_id = reading.text(&mut root, "host_id").filter(|id| {
@@ -88,7 +88,7 @@ impl A2eHostFile {
         }
         reading.name_the_rest(&root, "A2E", &KEYS);
         let notices = reading.finish()?;
-        let parsed = Parsed::new(file, source, Vec::new())?;
+        let parsed = ParsedConfig::new(file, source, Vec::new())?;
         Ok(Self {
             parsed,
             face,
@@ -101,7 +101,7 @@ impl A2eHostFile {
 }
 
 /// `global_limits`, of which `max_workers` is the one that other hosts are documented to have.
-fn limits(root: &mut Table, file: &mut ConfigFile, reading: &mut Reading<'_>) {
+fn limits(root: &mut ConfigTable, file: &mut ConfigFile, reading: &mut ConfigTreeReader<'_>) {
     let Some(mut limits) = reading.table(root, "global_limits") else {
         return;
     };

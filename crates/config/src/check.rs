@@ -24,30 +24,33 @@ use std::net::SocketAddr;
 use toolpost_model::Rule;
 
 use crate::{
-    AuthorityConfig, CommandConfig, ConfigFile, HookConfig, Located, TokenConfig,
-    error::{Complaint, Source},
+    AuthorityConfig, CommandConfig, ConfigFile, HookConfig, LocatedValue, TokenConfig,
+    error::{ConfigComplaint, ConfigSourceText},
     mcp_entry::McpSaid,
     snippet::shown,
 };
 
 /// The values that checking a file yields, so that nobody reads their texts twice.
 #[derive(Clone, Debug)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedValues {
     /// In the order of the file. Their origin is the layer's to say.
-    pub(crate) rules: Vec<Located<Rule>>,
-    pub(crate) listen: Option<Located<SocketAddr>>,
-    pub(crate) tokens: Vec<Located<TokenConfig>>,
-    pub(crate) network: network::Network,
-    pub(crate) commands: Vec<Located<CommandConfig>>,
-    pub(crate) hooks: Vec<Located<HookConfig>>,
-    pub(crate) authorities: Vec<Located<AuthorityConfig>>,
+    pub(crate) rules: Vec<LocatedValue<Rule>>,
+    pub(crate) listen: Option<LocatedValue<SocketAddr>>,
+    pub(crate) tokens: Vec<LocatedValue<TokenConfig>>,
+    pub(crate) network: network::CheckedNetworkValues,
+    pub(crate) commands: Vec<LocatedValue<CommandConfig>>,
+    pub(crate) hooks: Vec<LocatedValue<HookConfig>>,
+    pub(crate) authorities: Vec<LocatedValue<AuthorityConfig>>,
     /// Their paths are as written.
-    pub(crate) mcp: Vec<Located<(String, McpSaid)>>,
+    pub(crate) mcp: Vec<LocatedValue<(String, McpSaid)>>,
 }
 
-pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Complaint>) {
+pub(crate) fn check(
+    file: &ConfigFile,
+    source: ConfigSourceText<'_>,
+) -> (CheckedValues, Vec<ConfigComplaint>) {
     let mut complaints = Vec::new();
-    let checked = Checked {
+    let checked = CheckedValues {
         rules: rules::check(&file.rules, source, &mut complaints),
         listen: http::check(&file.http, &mut complaints),
         tokens: tokens::check(&file.tokens, &mut complaints),
@@ -80,15 +83,20 @@ pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Comp
 }
 
 /// A path this library would have to guess about.
-pub(crate) fn path_complaint(key: &str, path: &Located<std::path::PathBuf>) -> Option<Complaint> {
+pub(crate) fn path_complaint(
+    key: &str,
+    path: &LocatedValue<std::path::PathBuf>,
+) -> Option<ConfigComplaint> {
     let text = path.value.to_string_lossy();
     if text.is_empty() {
-        return Some(Complaint::new(path.at, format!("`{key}` is empty")));
+        return Some(ConfigComplaint::new(path.at, format!("`{key}` is empty")));
     }
     let home = text == "~" || text.starts_with("~/");
     let message = format!(
         "`{key}` is `{}`, and `~` is not expanded here",
         shown(&text)
     );
-    home.then(|| Complaint::new(path.at, message).hint(Some("write the whole path".to_owned())))
+    home.then(|| {
+        ConfigComplaint::new(path.at, message).hint(Some("write the whole path".to_owned()))
+    })
 }

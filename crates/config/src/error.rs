@@ -34,11 +34,11 @@ impl ConfigError {
     /// The file as a whole is the trouble.
     pub(crate) fn of_file(file: &str, message: impl Into<String>) -> Self {
         let nowhere = Position::default();
-        Source {
+        ConfigSourceText {
             name: file,
             text: "",
         }
-        .error(Complaint::new(nowhere, message))
+        .error(ConfigComplaint::new(nowhere, message))
     }
 
     /// The file could not be read.
@@ -116,8 +116,8 @@ impl ConfigErrors {
     /// All errors of one file. Only the first complaints get a snippet: a hostile file could bring thousands.
     pub(crate) fn of_source(
         errors: Vec<ConfigError>,
-        mut complaints: Vec<Complaint>,
-        source: Source<'_>,
+        mut complaints: Vec<ConfigComplaint>,
+        source: ConfigSourceText<'_>,
     ) -> Self {
         complaints.sort_by_key(|complaint| complaint.at);
         let left_out = complaints.len().saturating_sub(MAX_ERRORS);
@@ -176,13 +176,13 @@ impl fmt::Display for ConfigErrors {
 
 /// An error that does not know its file yet.
 #[derive(Clone, Debug)]
-pub(crate) struct Complaint {
+pub(crate) struct ConfigComplaint {
     at: Position,
     message: String,
     hint: Option<String>,
 }
 
-impl Complaint {
+impl ConfigComplaint {
     pub(crate) fn new(at: Position, message: impl Into<String>) -> Self {
         Self {
             at,
@@ -205,12 +205,12 @@ impl Complaint {
 
 /// The text that complaints point into.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(crate) struct ConfigSourceText<'a> {
     pub(crate) name: &'a str,
     pub(crate) text: &'a str,
 }
 
-impl Source<'_> {
+impl ConfigSourceText<'_> {
     /// How records and notices name a place: `toolpost.yaml:4`.
     pub(crate) fn place(self, at: Position) -> String {
         if at.line == 0 {
@@ -220,8 +220,8 @@ impl Source<'_> {
         }
     }
 
-    pub(crate) fn error(self, complaint: Complaint) -> ConfigError {
-        let Complaint { at, message, hint } = complaint;
+    pub(crate) fn error(self, complaint: ConfigComplaint) -> ConfigError {
+        let ConfigComplaint { at, message, hint } = complaint;
         ConfigError {
             file: self.name.to_owned(),
             line: at.line,

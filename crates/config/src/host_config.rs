@@ -19,7 +19,7 @@ use std::{
 };
 
 use toolpost_amplifier::{Include, PlannedModule};
-use toolpost_model::{Mode, Role, Rule, ShareRules};
+use toolpost_model::{PermissionMode, PrincipalRole, Rule, ShareRules};
 
 pub use a2a::{A2aConfig, A2aEvents};
 pub use amplifier::{
@@ -28,24 +28,26 @@ pub use amplifier::{
 };
 pub use approvals::ApprovalsConfig;
 pub use authorities::{AuthorityConfig, AuthorityReachConfig};
-pub use commands::{CommandConfig, ParameterConfig, ParameterKind, Piece, Template};
+pub use commands::{
+    CommandConfig, CommandTemplateConfig, ParameterConfig, ParameterKind, TemplatePieceConfig,
+};
 pub use hooks::HookConfig;
 pub use mcp::{
     McpConfig, McpEra, McpNaming, McpNewTools, McpPiece, McpReach, McpServerConfig, McpShare,
-    McpStart, McpText, McpTextError, McpUnresolved, McpUnusable, McpValues, Resolved,
+    McpStart, McpText, McpTextError, McpUnresolved, McpUnusable, McpValues, ResolvedMcpText,
 };
 pub use native::{
     ChildVariables, CodeConfig, CredentialConfig, CredentialSource, NetworkConfig, ProtectConfig,
     RootConfig, SandboxConfig,
 };
 pub use retention::{JournalRetention, RetentionConfig};
-pub use tools::{SourceConfig, ToolIndex, ToolSettings, ToolTable};
+pub use tools::{SourceConfig, ToolConfig, ToolIndex, ToolTable};
 
 /// What a host runs with. `Default` holds the documented defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostConfig {
     /// What happens where no rule speaks.
-    pub mode: Mode,
+    pub mode: PermissionMode,
     /// Whether mode `bypass` is off limits.
     pub forbid_bypass: bool,
     /// The rules of all layers, in the order they were written.
@@ -92,7 +94,7 @@ pub struct HostConfig {
     /// Questions to people.
     pub approvals: ApprovalsConfig,
     /// How much at once, how long and how large.
-    pub limits: Limits,
+    pub limits: LimitsConfig,
     /// How long what was recorded and kept stays.
     pub retention: RetentionConfig,
     /// How tools are found.
@@ -117,11 +119,11 @@ pub struct HostConfig {
 
 impl HostConfig {
     /// What is set under a key: by the policy first, within what untrusted files restrict.
-    pub(crate) fn set_under(&self, key: &str) -> ToolSettings {
+    pub(crate) fn set_under(&self, key: &str) -> ToolConfig {
         let tables = [&self.policy_tools, &self.tools]
             .into_iter()
             .filter_map(|table| table.get(key));
-        let set = tables.fold(ToolSettings::default(), |set, further| set.or(further));
+        let set = tables.fold(ToolConfig::default(), |set, further| set.or(further));
         match self.restricted_tools.get(key) {
             Some(bounds) => set.within(bounds),
             None => set,
@@ -162,7 +164,7 @@ pub struct TokenConfig {
     /// The name that calls made with it are recorded under.
     pub name: String,
     /// What the caller is to the host.
-    pub role: Role,
+    pub role: PrincipalRole,
     /// The tenant that the caller belongs to.
     pub tenant: Option<String>,
     /// SHA-256 of the token.
@@ -171,7 +173,7 @@ pub struct TokenConfig {
 
 /// How much at once, how long and how large.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct LimitsConfig {
     /// Calls that run at the same time.
     pub concurrency: usize,
     /// Calls of one session that run at the same time.
@@ -204,7 +206,7 @@ pub struct Limits {
     pub argument_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for LimitsConfig {
     fn default() -> Self {
         Self {
             concurrency: 64,

@@ -3,9 +3,9 @@
 //! A reader of our own: YAML's takes no `//` comments, and serde's knows lines only of what is wrong.
 
 use crate::{
-    Located, Position,
-    error::Complaint,
-    yaml::tree::{Entry, Value},
+    LocatedValue, Position,
+    error::ConfigComplaint,
+    yaml::tree::{ConfigTreeEntry, Value},
 };
 
 /// Tables and lists within one another.
@@ -14,9 +14,9 @@ const DEEPEST: usize = 32;
 const MOST_VALUES: usize = 50_000;
 
 /// Reads a whole text.
-pub(crate) fn read(text: &str) -> Result<Located<Value>, Complaint> {
+pub(crate) fn read(text: &str) -> Result<LocatedValue<Value>, ConfigComplaint> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader = Reader {
+    let mut reader = JsoncReader {
         rest: text.chars(),
         at: Position { line: 1, column: 1 },
         values: 0,
@@ -29,13 +29,13 @@ pub(crate) fn read(text: &str) -> Result<Located<Value>, Complaint> {
     }
 }
 
-struct Reader<'a> {
+struct JsoncReader<'a> {
     rest: std::str::Chars<'a>,
     at: Position,
     values: usize,
 }
 
-impl Reader<'_> {
+impl JsoncReader<'_> {
     fn peek(&self) -> Option<char> {
         self.rest.clone().next()
     }
@@ -53,12 +53,12 @@ impl Reader<'_> {
         Some(taken)
     }
 
-    fn wrong(&self, message: &str) -> Complaint {
-        Complaint::new(self.at, format!("the file is not JSON: {message}"))
+    fn wrong(&self, message: &str) -> ConfigComplaint {
+        ConfigComplaint::new(self.at, format!("the file is not JSON: {message}"))
     }
 
     /// Passes over blanks and comments.
-    fn blanks(&mut self) -> Result<(), Complaint> {
+    fn blanks(&mut self) -> Result<(), ConfigComplaint> {
         loop {
             let rest = self.rest.as_str();
             if rest.starts_with("//") {
@@ -82,12 +82,12 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<Located<Value>, Complaint> {
+    fn value(&mut self, depth: usize) -> Result<LocatedValue<Value>, ConfigComplaint> {
         self.blanks()?;
         let at = self.at;
         self.values += 1;
         if depth > DEEPEST || self.values > MOST_VALUES {
-            return Err(Complaint::new(
+            return Err(ConfigComplaint::new(
                 at,
                 "the file is nested too deeply or holds too much",
             ));
@@ -100,12 +100,12 @@ impl Reader<'_> {
             Some(_) => self.word()?,
             None => return Err(self.wrong("it ends where a value is expected")),
         };
-        Ok(Located { value, at })
+        Ok(LocatedValue { value, at })
     }
 
-    fn table(&mut self, depth: usize) -> Result<Value, Complaint> {
+    fn table(&mut self, depth: usize) -> Result<Value, ConfigComplaint> {
         self.take();
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<ConfigTreeEntry> = Vec::new();
         loop {
             self.blanks()?;
             let at = self.at;
@@ -118,7 +118,7 @@ impl Reader<'_> {
             let key = self.text()?;
             if entries.iter().any(|entry| entry.key.value == key) {
                 let key = crate::snippet::shown(&key);
-                return Err(Complaint::new(
+                return Err(ConfigComplaint::new(
                     at,
                     format!("the key `{key}` stands twice in one table"),
                 ));
@@ -129,8 +129,8 @@ impl Reader<'_> {
             }
             self.take();
             let value = self.value(depth + 1)?;
-            entries.push(Entry {
-                key: Located { value: key, at },
+            entries.push(ConfigTreeEntry {
+                key: LocatedValue { value: key, at },
                 value,
             });
             if !self.goes_on('}')? {
@@ -141,7 +141,7 @@ impl Reader<'_> {
         Ok(Value::Table(entries))
     }
 
-    fn list(&mut self, depth: usize) -> Result<Value, Complaint> {
+    fn list(&mut self, depth: usize) -> Result<Value, ConfigComplaint> {
         self.take();
         let mut items = Vec::new();
         loop {
@@ -159,7 +159,7 @@ impl Reader<'_> {
     }
 
     /// Whether a comma follows; else the end does.
-    fn goes_on(&mut self, end: char) -> Result<bool, Complaint> {
+    fn goes_on(&mut self, end: char) -> Result<bool, ConfigComplaint> {
         self.blanks()?;
         match self.peek() {
             Some(',') => {
@@ -172,7 +172,7 @@ impl Reader<'_> {
         }
     }
 
-    fn text(&mut self) -> Result<String, Complaint> {
+    fn text(&mut self) -> Result<String, ConfigComplaint> {
         let begun = self.wrong("a text has no closing quote");
         self.take();
         let mut text = String::new();
@@ -196,7 +196,7 @@ impl Reader<'_> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, Complaint> {
+    fn escape(&mut self) -> Result<char, ConfigComplaint> {
         let wrong = self.wrong("a text holds an escape that is none");
         self.take();
         let simple = match self.take().ok_or_else(|| wrong.clone())? {
@@ -230,7 +230,7 @@ impl Reader<'_> {
         })
     }
 
-    fn number(&mut self) -> Result<Value, Complaint> {
+    fn number(&mut self) -> Result<Value, ConfigComplaint> {
         let wrong = self.wrong("a number cannot be read");
         let mut digits = String::new();
         while let Some(c) = self
@@ -246,7 +246,7 @@ impl Reader<'_> {
         }
     }
 
-    fn word(&mut self) -> Result<Value, Complaint> {
+    fn word(&mut self) -> Result<Value, ConfigComplaint> {
         for (word, value) in [
             ("true", Value::Flag(true)),
             ("false", Value::Flag(false)),

@@ -5,14 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use toolpost_amplifier::Plan;
+use toolpost_amplifier::MountPlan;
 use toolpost_model::RuleOrigin;
 
-use crate::{IncludeEntry, Located, McpServersFile, Parsed};
+use crate::{IncludeEntry, LocatedValue, McpServersFile, ParsedConfig};
 
 /// Who vouches for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum LayerTrust {
     /// The operator named it or said `toolpost trust` to these bytes. It may say everything.
     Trusted,
     /// It was found in the workspace, where agents can write. It may only restrict.
@@ -23,27 +23,27 @@ pub enum Standing {
 
 /// One file's settings on the way to a [`HostConfig`](crate::HostConfig).
 #[derive(Clone, Debug)]
-pub struct Layer {
+pub struct ConfigLayer {
     /// What it says.
-    pub parsed: Parsed,
+    pub parsed: ParsedConfig,
     /// Whether it may say everything.
-    pub standing: Standing,
+    pub standing: LayerTrust,
     /// What its rules are recorded as. Not the same as the standing: a workspace's file can be trusted.
     pub origin: RuleOrigin,
     /// The folder that its relative paths begin in; empty leaves them as they are.
     pub base: PathBuf,
     /// The plans that its `include` names, in their order. Whoever makes the layer reads them: of one that is not trusted
     /// they do not count.
-    pub plans: Vec<Plan>,
+    pub plans: Vec<MountPlan>,
     /// The lists of MCP servers that its `include` names, in their order. The same holds for them.
     pub mcp_files: Vec<McpServersFile>,
     /// What every decision should say of it.
     pub note: Option<String>,
 }
 
-impl Layer {
+impl ConfigLayer {
     /// A layer whose relative paths are left as they are.
-    pub fn new(parsed: Parsed, standing: Standing, origin: RuleOrigin) -> Self {
+    pub fn new(parsed: ParsedConfig, standing: LayerTrust, origin: RuleOrigin) -> Self {
         Self {
             parsed,
             standing,
@@ -57,10 +57,10 @@ impl Layer {
 
     /// The layer of a file that can no longer be read: what it last said counts as far as it restricts, and every
     /// decision says that this is so.
-    pub fn last_good(parsed: Parsed, origin: RuleOrigin, note: impl Into<String>) -> Self {
+    pub fn last_good(parsed: ParsedConfig, origin: RuleOrigin, note: impl Into<String>) -> Self {
         Self {
             note: Some(note.into()),
-            ..Self::new(parsed, Standing::LastGood, origin)
+            ..Self::new(parsed, LayerTrust::LastGood, origin)
         }
     }
 
@@ -75,7 +75,7 @@ impl Layer {
 
     /// Brings the plans along that the file includes.
     #[must_use]
-    pub fn with_plans(self, plans: Vec<Plan>) -> Self {
+    pub fn with_plans(self, plans: Vec<MountPlan>) -> Self {
         Self { plans, ..self }
     }
 
@@ -124,9 +124,9 @@ impl Layer {
     /// A path as written, from where the layer's paths begin.
     pub(crate) fn path(
         &self,
-        written: &Option<Located<PathBuf>>,
-    ) -> Option<Located<Option<PathBuf>>> {
-        written.as_ref().map(|path| Located {
+        written: &Option<LocatedValue<PathBuf>>,
+    ) -> Option<LocatedValue<Option<PathBuf>>> {
+        written.as_ref().map(|path| LocatedValue {
             value: Some(self.base.join(&path.value)),
             at: path.at,
         })
@@ -140,7 +140,7 @@ impl Layer {
 
 /// Something a file said that does not count, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct ConfigNotice {
     /// The key, such as `limits.queue`.
     pub key: String,
     /// File and line.
@@ -149,7 +149,7 @@ pub struct Notice {
     pub message: String,
 }
 
-impl fmt::Display for Notice {
+impl fmt::Display for ConfigNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.message)
     }

@@ -1,7 +1,7 @@
 //! Toolpost's configuration, from `toolpost.yaml` to the settings a host runs with.
 //!
 //! [`ConfigFile`] is the file as written and [`HostConfig`] the settings as used; between them stand
-//! [`Parsed`], which has been checked and knows its lines, and [`Layer`], which knows whether the file is
+//! [`ParsedConfig`], which has been checked and knows its lines, and [`ConfigLayer`], which knows whether the file is
 //! trusted. An embedder without a file builds a [`HostConfig`] with struct update syntax and needs nothing
 //! else from here.
 //!
@@ -17,7 +17,7 @@
 //! # Ok::<(), toolpost_config::ConfigErrors>(())
 //! ```
 //!
-//! An A2E host's own YAML file comes in through [`A2eHostFile`], which makes a [`Parsed`] of it.
+//! An A2E host's own YAML file comes in through [`A2eHostFile`], which makes a [`ParsedConfig`] of it.
 //!
 //! A list of MCP servers that other programs share comes in through [`McpServersFile`].
 //!
@@ -63,7 +63,7 @@ pub use config_file::{
     DiscoverySection, HookEntry, HttpSection, IncludeEntry, JournalRetentionSection, Keep,
     LimitsSection, McpSection, McpServerEntry, McpToolsEntry, McpValue, NetworkSection,
     ParameterEntry, ParameterType, ProtectSection, RetentionSection, RootAccess, RootEntry,
-    SandboxSection, SourceEntry, SourceTrust, TokenEntry, ToolEntry, WasmEntry,
+    SandboxSection, SourceEntry, SourceTrustLevel, TokenEntry, ToolEntry, WasmEntry,
 };
 pub use duration::{ConfigDuration, DurationError};
 pub use error::{ConfigError, ConfigErrors};
@@ -71,25 +71,25 @@ pub use file::read_config;
 pub use host_config::{
     A2aConfig, A2aEvents, A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig,
     AuthorityConfig, AuthorityReachConfig, ChildVariables, CodeConfig, CommandConfig,
-    CredentialConfig, CredentialSource, Discovery, HookConfig, HostConfig, HttpConfig,
-    JournalRetention, Limits, McpConfig, McpEra, McpNaming, McpNewTools, McpPiece, McpReach,
-    McpServerConfig, McpShare, McpStart, McpText, McpTextError, McpUnresolved, McpUnusable,
-    McpValues, ModuleInstall, ModuleIsolation, NativeReplacement, NativeToolsChoice, NetworkConfig,
-    ParameterConfig, ParameterKind, Piece, PluginConfig, ProtectConfig, Resolved, RetentionConfig,
-    RootConfig, SandboxConfig, SourceConfig, Template, TokenConfig, ToolIndex, ToolSettings,
-    ToolTable, WasmConfig,
+    CommandTemplateConfig, CredentialConfig, CredentialSource, Discovery, HookConfig, HostConfig,
+    HttpConfig, JournalRetention, LimitsConfig, McpConfig, McpEra, McpNaming, McpNewTools,
+    McpPiece, McpReach, McpServerConfig, McpShare, McpStart, McpText, McpTextError, McpUnresolved,
+    McpUnusable, McpValues, ModuleInstall, ModuleIsolation, NativeReplacement, NativeToolsChoice,
+    NetworkConfig, ParameterConfig, ParameterKind, PluginConfig, ProtectConfig, ResolvedMcpText,
+    RetentionConfig, RootConfig, SandboxConfig, SourceConfig, TemplatePieceConfig, TokenConfig,
+    ToolConfig, ToolIndex, ToolTable, WasmConfig,
 };
-pub use layer::{Layer, Notice, Standing};
-pub use located::{Located, Position};
+pub use layer::{ConfigLayer, ConfigNotice, LayerTrust};
+pub use located::{LocatedValue, Position};
 pub use mcp_entry::is_reserved_name;
 pub use mcp_file::McpServersFile;
-pub use parsed::Parsed;
+pub use parsed::ParsedConfig;
 pub use percentage::{Percentage, PercentageError};
 pub use plans::{FetchedBundle, LoadedPlan, PlanReader};
 
 pub use reference::{config_example, config_reference};
 pub use rule_entry::{RuleEntry, RuleTable};
-pub use scalar::Scalar;
+pub use scalar::ConfigScalar;
 pub use schema::config_schema;
 pub use several::Several;
 pub use size::{ByteSize, SizeError};

@@ -30,24 +30,24 @@ impl From<Location> for Position {
 /// The YAML library has a type like it. This one keeps that library out of our interface, and it can be
 /// made from a plain value where settings come from flags or code.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Located<T> {
+pub struct LocatedValue<T> {
     /// The value.
     pub value: T,
     /// Where it stands.
     pub at: Position,
 }
 
-impl<T> Located<T> {
+impl<T> LocatedValue<T> {
     /// The value as another type, at the same place.
-    pub(crate) fn converted<U: From<T>>(self) -> Located<U> {
-        Located {
+    pub(crate) fn converted<U: From<T>>(self) -> LocatedValue<U> {
+        LocatedValue {
             value: self.value.into(),
             at: self.at,
         }
     }
 }
 
-impl<T> From<T> for Located<T> {
+impl<T> From<T> for LocatedValue<T> {
     fn from(value: T) -> Self {
         Self {
             value,
@@ -56,13 +56,13 @@ impl<T> From<T> for Located<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Located<T> {
+impl<T: fmt::Debug> fmt::Debug for LocatedValue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.value.fmt(f)
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Located<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for LocatedValue<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<T>::deserialize(deserializer)?;
         Ok(Self {
@@ -73,7 +73,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Located<T> {
 }
 
 /// The schema is that of the value: the place is not something one writes.
-impl<T: JsonSchema> JsonSchema for Located<T> {
+impl<T: JsonSchema> JsonSchema for LocatedValue<T> {
     fn inline_schema() -> bool {
         T::inline_schema()
     }

@@ -9,8 +9,8 @@ use std::{
 use toolpost_model::{NATIVE_NAMESPACES, SandboxProfile};
 
 use crate::{
-    McpConfig, McpEra, McpNaming, McpNewTools, McpReach, McpServerConfig, McpShare, McpStart,
-    McpText, McpUnusable, Notice,
+    ConfigNotice, McpConfig, McpEra, McpNaming, McpNewTools, McpReach, McpServerConfig, McpShare,
+    McpStart, McpText, McpUnusable,
 };
 
 /// What one or more files say of a server. What nobody said is `None`.
@@ -183,7 +183,7 @@ impl McpSaidOfAll {
     }
 
     /// The servers as used.
-    pub(crate) fn settle(self, config: &mut McpConfig, notices: &mut Vec<Notice>) {
+    pub(crate) fn settle(self, config: &mut McpConfig, notices: &mut Vec<ConfigNotice>) {
         for (name, said) in self.0 {
             if said.disabled == Some(true) {
                 continue;
@@ -199,7 +199,7 @@ impl McpSaidOfAll {
 fn settled(
     name: String,
     said: McpSaid,
-    notices: &mut Vec<Notice>,
+    notices: &mut Vec<ConfigNotice>,
 ) -> Result<McpServerConfig, McpUnusable> {
     let unusable = |reason: String| McpUnusable {
         name: name.clone(),
@@ -221,7 +221,7 @@ fn settled(
             (!said.env.is_empty()).then_some("env")
         }
     };
-    notices.extend(unused.map(|key| Notice {
+    notices.extend(unused.map(|key| ConfigNotice {
         key: format!("mcp.servers.{name}.{key}"),
         place: said.place.clone(),
         message: format!(

@@ -9,11 +9,11 @@ mod server;
 use std::path::Path;
 
 use crate::{
-    ConfigErrors, Located, Notice,
-    error::Source,
+    ConfigErrors, ConfigNotice, LocatedValue,
+    error::ConfigSourceText,
     jsonc,
     mcp_entry::{McpSaid, is_name, is_reserved_name},
-    reading::{Reading, Table},
+    reading::{ConfigTable, ConfigTreeReader},
     snippet::shown,
     yaml::{MAX_BYTES, tree::Value},
 };
@@ -26,7 +26,7 @@ const SERVERS: [&str; 4] = ["mcpServers", "servers", "mcp_servers", "context_ser
 pub struct McpServersFile {
     servers: Vec<(String, McpSaid)>,
     /// What has no meaning here, or not the one its place suggests, in the order of the file.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<ConfigNotice>,
 }
 
 impl McpServersFile {
@@ -36,12 +36,12 @@ impl McpServersFile {
             return Err(crate::ConfigError::too_large(name).into());
         }
         // Without the text: a line of such a file may hold a token, and must not be shown.
-        let source = Source { name, text: "" };
+        let source = ConfigSourceText { name, text: "" };
         let tree = jsonc::read(text).map_err(|complaint| source.error(complaint))?;
-        let mut reading = Reading::new(source);
+        let mut reading = ConfigTreeReader::new(source);
         let servers = match tree.value {
             Value::Table(entries) => servers(
-                Table::new(String::new(), tree.at, entries),
+                ConfigTable::new(String::new(), tree.at, entries),
                 folder,
                 &mut reading,
             ),
@@ -56,7 +56,7 @@ impl McpServersFile {
             }
         };
         let servers = servers.into_iter().map(
-            |Located {
+            |LocatedValue {
                  value: (server, said),
                  at,
              }| {
@@ -88,10 +88,10 @@ impl McpServersFile {
 }
 
 fn servers(
-    mut root: Table,
+    mut root: ConfigTable,
     folder: &Path,
-    reading: &mut Reading<'_>,
-) -> Vec<Located<(String, McpSaid)>> {
+    reading: &mut ConfigTreeReader<'_>,
+) -> Vec<LocatedValue<(String, McpSaid)>> {
     // An editor keeps the list within its own settings.
     let mut outer = reading.table(&mut root, "mcp");
     let table = outer.as_mut().unwrap_or(&mut root);
@@ -108,14 +108,18 @@ fn servers(
         reading.ignored(inputs.key.at, "inputs".to_owned(), why);
     }
     reading.ignore_the_rest(table, "it is no list of MCP servers");
-    let mut servers: Vec<Located<(String, McpSaid)>> = Vec::new();
-    for entry in listed.into_iter().flat_map(Table::into_entries) {
+    let mut servers: Vec<LocatedValue<(String, McpSaid)>> = Vec::new();
+    for entry in listed.into_iter().flat_map(ConfigTable::into_entries) {
         let (given, at) = (entry.key.value, entry.key.at);
         let name = legal_name(&given);
         let mut said = match entry.value.value {
             Value::Table(entries) => {
                 let path = format!("{key}.{}", shown(&given));
-                server::read(Table::new(path, entry.value.at, entries), folder, reading)
+                server::read(
+                    ConfigTable::new(path, entry.value.at, entries),
+                    folder,
+                    reading,
+                )
             }
             other => unusable(format!("expected a table, found {}", other.kind())),
         };
@@ -148,7 +152,7 @@ fn servers(
                 ..said
             };
         }
-        servers.push(Located {
+        servers.push(LocatedValue {
             value: (name, said),
             at,
         });

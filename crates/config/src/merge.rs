@@ -11,20 +11,20 @@ mod tools;
 
 pub(crate) use native::power;
 
-use toolpost_model::{Behavior, EffectClass, Mode, Rule, RuleOrigin, Selector};
+use toolpost_model::{Behavior, EffectClass, PermissionMode, Rule, RuleOrigin, Selector};
 
 use crate::{
-    A2aConfig, A2aSection, A2eConfig, A2eSection, ApprovalsConfig, ApprovalsSection, Discovery,
-    DiscoverySection, HostConfig, HttpConfig, HttpSection, Layer, Limits, LimitsSection, Located,
-    Notice, Position, Standing, TokenConfig,
+    A2aConfig, A2aSection, A2eConfig, A2eSection, ApprovalsConfig, ApprovalsSection, ConfigLayer,
+    ConfigNotice, Discovery, DiscoverySection, HostConfig, HttpConfig, HttpSection, LayerTrust,
+    LimitsConfig, LimitsSection, LocatedValue, Position, TokenConfig,
 };
 
 /// Lays one file over the settings so far.
 pub(crate) struct Merge<'a> {
-    pub(crate) layer: &'a Layer,
+    pub(crate) layer: &'a ConfigLayer,
     /// The mode that the trusted files came to.
-    pub(crate) trusted_mode: Mode,
-    pub(crate) notices: &'a mut Vec<Notice>,
+    pub(crate) trusted_mode: PermissionMode,
+    pub(crate) notices: &'a mut Vec<ConfigNotice>,
 }
 
 impl Merge<'_> {
@@ -32,8 +32,9 @@ impl Merge<'_> {
         let layer = self.layer;
         let (file, checked) = (layer.parsed.file(), layer.parsed.checked());
         // Under `never-ask` nobody is asked, which no other mode says; so none is stricter in every way.
-        let stricter =
-            |now: &Mode, new: &Mode| *now != Mode::NeverAsk && now.stricter(*new) == *new;
+        let stricter = |now: &PermissionMode, new: &PermissionMode| {
+            *now != PermissionMode::NeverAsk && now.stricter(*new) == *new
+        };
         self.put("mode", &mut config.mode, file.mode, stricter);
         // Once said, nobody takes it back.
         config.forbid_bypass |= file.forbid_bypass.is_some_and(|forbid| forbid.value);
@@ -72,13 +73,13 @@ impl Merge<'_> {
     }
 
     /// A place that only a file named on the command line can set: it is looked for before the others are found.
-    fn given<T>(&mut self, key: &str, written: Option<Located<T>>) -> Option<Located<T>> {
+    fn given<T>(&mut self, key: &str, written: Option<LocatedValue<T>>) -> Option<LocatedValue<T>> {
         let written = written?;
-        if self.layer.standing == Standing::Trusted && self.layer.origin != RuleOrigin::Cli {
+        if self.layer.standing == LayerTrust::Trusted && self.layer.origin != RuleOrigin::Cli {
             let place = self.layer.parsed.source().place(written.at);
             let message =
                 format!("`{key}` is ignored: it only counts in a file given by `--config`");
-            self.notices.push(Notice {
+            self.notices.push(ConfigNotice {
                 key: key.to_owned(),
                 place,
                 message,
@@ -93,16 +94,16 @@ impl Merge<'_> {
         &mut self,
         key: &str,
         target: &mut T,
-        written: Option<Located<impl Into<T>>>,
+        written: Option<LocatedValue<impl Into<T>>>,
         restricts: impl FnOnce(&T, &T) -> bool,
     ) {
-        let Some(Located { value, at }) = written else {
+        let Some(LocatedValue { value, at }) = written else {
             return;
         };
         let new = value.into();
         let allowed = match self.layer.standing {
-            Standing::Trusted => true,
-            Standing::Untrusted | Standing::LastGood => restricts(target, &new),
+            LayerTrust::Trusted => true,
+            LayerTrust::Untrusted | LayerTrust::LastGood => restricts(target, &new),
         };
         if allowed {
             *target = new;
@@ -113,38 +114,38 @@ impl Merge<'_> {
 
     fn ignored(&mut self, key: &str, at: Position, what: &str) {
         match self.layer.standing {
-            Standing::Trusted | Standing::Untrusted => {}
+            LayerTrust::Trusted | LayerTrust::Untrusted => {}
             // That most of it does not count has been said in its note.
-            Standing::LastGood => return,
+            LayerTrust::LastGood => return,
         }
         let why =
             "this file is not trusted and may only restrict; `toolpost trust` would change that";
         let place = self.layer.parsed.source().place(at);
-        self.notices.push(Notice {
+        self.notices.push(ConfigNotice {
             key: key.to_owned(),
             place,
             message: format!("`{what}` is ignored: {why}"),
         });
     }
 
-    fn rules(&mut self, rules: &mut Vec<Rule>, written: &[Located<Rule>]) {
-        for Located { value: rule, at } in written {
+    fn rules(&mut self, rules: &mut Vec<Rule>, written: &[LocatedValue<Rule>]) {
+        for LocatedValue { value: rule, at } in written {
             let origin = self.layer.origin;
             match (self.layer.standing, &rule.delegate) {
                 // The vote of an authority may allow what the mode would ask about.
-                (Standing::Untrusted, Some(_)) => self.ignored("rules", *at, &rule.to_string()),
+                (LayerTrust::Untrusted, Some(_)) => self.ignored("rules", *at, &rule.to_string()),
                 // Its authority may have been in the part that cannot be read, so the calls stay denied meanwhile.
-                (Standing::LastGood, Some(_)) => {
+                (LayerTrust::LastGood, Some(_)) => {
                     rules.push(Rule {
                         origin,
                         delegate: None,
                         ..rule.clone()
                     });
                 }
-                (Standing::Untrusted | Standing::LastGood, None) if !self.restricts(rule) => {
+                (LayerTrust::Untrusted | LayerTrust::LastGood, None) if !self.restricts(rule) => {
                     self.ignored("rules", *at, &rule.to_string());
                 }
-                (Standing::Trusted | Standing::Untrusted | Standing::LastGood, _) => {
+                (LayerTrust::Trusted | LayerTrust::Untrusted | LayerTrust::LastGood, _) => {
                     rules.push(Rule {
                         origin,
                         ..rule.clone()
@@ -169,26 +170,29 @@ impl Merge<'_> {
                     | Selector::Reaches(_) => true,
                 };
                 match self.trusted_mode {
-                    Mode::Plan => EffectClass::ALL
+                    PermissionMode::Plan => EffectClass::ALL
                         .into_iter()
                         .filter(concerned)
                         .all(|class| class == EffectClass::Read),
                     // It turns what asks into a denial.
-                    Mode::NeverAsk => true,
-                    Mode::Default | Mode::Edits | Mode::Sandboxed | Mode::Bypass => true,
+                    PermissionMode::NeverAsk => true,
+                    PermissionMode::Default
+                    | PermissionMode::Edits
+                    | PermissionMode::Sandboxed
+                    | PermissionMode::Bypass => true,
                 }
             }
         }
     }
 
     fn http(&mut self, http: &mut HttpConfig, file: &HttpSection) {
-        let list = |list: &Option<Located<Vec<Located<String>>>>| {
-            let texts = |list: &[Located<String>]| {
+        let list = |list: &Option<LocatedValue<Vec<LocatedValue<String>>>>| {
+            let texts = |list: &[LocatedValue<String>]| {
                 list.iter()
                     .map(|text| text.value.clone())
                     .collect::<Vec<_>>()
             };
-            list.as_ref().map(|list| Located {
+            list.as_ref().map(|list| LocatedValue {
                 value: texts(&list.value),
                 at: list.at,
             })
@@ -215,14 +219,14 @@ impl Merge<'_> {
     }
 
     /// A later file's token takes the place of an earlier one of the same name.
-    fn tokens(&mut self, tokens: &mut Vec<TokenConfig>, written: &[Located<TokenConfig>]) {
-        for Located { value: token, at } in written {
+    fn tokens(&mut self, tokens: &mut Vec<TokenConfig>, written: &[LocatedValue<TokenConfig>]) {
+        for LocatedValue { value: token, at } in written {
             match self.layer.standing {
-                Standing::Trusted => {
+                LayerTrust::Trusted => {
                     tokens.retain(|earlier| earlier.name != token.name);
                     tokens.push(token.clone());
                 }
-                Standing::Untrusted | Standing::LastGood => {
+                LayerTrust::Untrusted | LayerTrust::LastGood => {
                     self.ignored("tokens", *at, &format!("tokens: {}", token.name));
                 }
             }
@@ -257,7 +261,7 @@ impl Merge<'_> {
         );
     }
 
-    fn limits(&mut self, limits: &mut Limits, file: &LimitsSection) {
+    fn limits(&mut self, limits: &mut LimitsConfig, file: &LimitsSection) {
         self.put(
             "limits.concurrency",
             &mut limits.concurrency,
@@ -364,8 +368,8 @@ impl Merge<'_> {
             |_, new| *new,
         );
         // The host would write a file of the project's choosing, or drop lines of the operator's file.
-        for Located { value, at } in &file.import_paths {
-            let path = Located {
+        for LocatedValue { value, at } in &file.import_paths {
+            let path = LocatedValue {
                 value: self.layer.beneath(value),
                 at: *at,
             };
@@ -423,8 +427,8 @@ fn lower<T: PartialOrd>(now: &T, new: &T) -> bool {
     new < now
 }
 
-fn some<T>(written: Option<Located<T>>) -> Option<Located<Option<T>>> {
-    written.map(|Located { value, at }| Located {
+fn some<T>(written: Option<LocatedValue<T>>) -> Option<LocatedValue<Option<T>>> {
+    written.map(|LocatedValue { value, at }| LocatedValue {
         value: Some(value),
         at,
     })

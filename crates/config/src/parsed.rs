@@ -6,39 +6,39 @@ use toolpost_model::Rule;
 
 use crate::{
     ConfigError, ConfigErrors, ConfigFile,
-    check::{self, Checked},
-    error::{Complaint, Source},
-    yaml::{self, Reading},
+    check::{self, CheckedValues},
+    error::{ConfigComplaint, ConfigSourceText},
+    yaml::{self, PartialConfigFile},
 };
 
 /// A configuration file that is sound by itself. Its text is kept: trust is given to exactly these bytes.
 #[derive(Clone)]
-pub struct Parsed {
+pub struct ParsedConfig {
     file: ConfigFile,
     name: String,
     text: String,
-    checked: Checked,
+    checked: CheckedValues,
 }
 
 impl ConfigFile {
     /// Reads and checks a file's text. `name` is what places in messages and records begin with.
-    pub fn parse(text: &str, name: &str) -> Result<Parsed, ConfigErrors> {
-        let source = Source { name, text };
-        let Reading { file, errors } = yaml::read(source)?;
-        Parsed::new(file, source, errors)
+    pub fn parse(text: &str, name: &str) -> Result<ParsedConfig, ConfigErrors> {
+        let source = ConfigSourceText { name, text };
+        let PartialConfigFile { file, errors } = yaml::read(source)?;
+        ParsedConfig::new(file, source, errors)
     }
 
     /// Checks settings that were put together in code, such as from flags, for use as a layer of their own.
-    pub fn check(self, name: &str) -> Result<Parsed, ConfigErrors> {
-        Parsed::new(self, Source { name, text: "" }, Vec::new())
+    pub fn check(self, name: &str) -> Result<ParsedConfig, ConfigErrors> {
+        ParsedConfig::new(self, ConfigSourceText { name, text: "" }, Vec::new())
     }
 }
 
-impl Parsed {
+impl ParsedConfig {
     /// Checks what was read and reports it together with what could not be read.
     pub(crate) fn new(
         file: ConfigFile,
-        source: Source<'_>,
+        source: ConfigSourceText<'_>,
         errors: Vec<ConfigError>,
     ) -> Result<Self, ConfigErrors> {
         let (checked, complaints) = check::check(&file, source);
@@ -82,8 +82,8 @@ impl Parsed {
                 .map(|rule| rule.at)
         };
         let complaint =
-            |(place, message)| Complaint::new(position(place).unwrap_or_default(), message);
-        let complaints: Vec<Complaint> = problems.into_iter().map(complaint).collect();
+            |(place, message)| ConfigComplaint::new(position(place).unwrap_or_default(), message);
+        let complaints: Vec<ConfigComplaint> = problems.into_iter().map(complaint).collect();
         (!complaints.is_empty())
             .then(|| ConfigErrors::of_source(Vec::new(), complaints, self.source()))
     }
@@ -93,12 +93,12 @@ impl Parsed {
         self.checked.rules.iter().map(|rule| &rule.value)
     }
 
-    pub(crate) fn checked(&self) -> &Checked {
+    pub(crate) fn checked(&self) -> &CheckedValues {
         &self.checked
     }
 
-    pub(crate) fn source(&self) -> Source<'_> {
-        Source {
+    pub(crate) fn source(&self) -> ConfigSourceText<'_> {
+        ConfigSourceText {
             name: &self.name,
             text: &self.text,
         }
@@ -106,7 +106,7 @@ impl Parsed {
 }
 
 /// Without the text, which is long.
-impl fmt::Debug for Parsed {
+impl fmt::Debug for ParsedConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parsed")
             .field("name", &self.name)

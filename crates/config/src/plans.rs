@@ -6,12 +6,12 @@ mod namespaces;
 use std::path::{Path, PathBuf};
 
 use toolpost_amplifier::{
-    Include, IncludeEntry, IncludeTarget, ModuleSource, Plan, PlanFile, PlanNote,
+    BundleIncludeEntry, Include, IncludeTarget, ModuleSource, MountPlan, PlanFile, PlanNote,
 };
 
 use crate::{
     ConfigError, ConfigErrors,
-    error::{Complaint, Source},
+    error::{ConfigComplaint, ConfigSourceText},
     file, read_config, yaml,
 };
 
@@ -44,7 +44,7 @@ pub struct FetchedBundle {
 #[derive(Clone, Debug, Default)]
 pub struct LoadedPlan {
     /// What it says.
-    pub plan: Plan,
+    pub plan: MountPlan,
     /// What somebody should know.
     pub notes: Vec<PlanNote>,
     /// Bundles it builds on that are not here: they must be fetched first, or cannot be had at all.
@@ -64,7 +64,7 @@ impl PlanReader<'_> {
             namespaces: Namespaces::default(),
         };
         // The operator's own plan may include whatever the operator can read.
-        let plan = reading.read_bundle(path, Origin::Operator)?;
+        let plan = reading.read_bundle(path, BundleOrigin::Operator)?;
         Ok(LoadedPlan {
             plan,
             ..reading.loaded
@@ -76,7 +76,7 @@ impl PlanReader<'_> {
         text: &str,
         name: &str,
         path: &Path,
-    ) -> Result<(Plan, Vec<PlanNote>), ConfigErrors> {
+    ) -> Result<(MountPlan, Vec<PlanNote>), ConfigErrors> {
         let text = match path
             .extension()
             .is_some_and(|end| end.eq_ignore_ascii_case("md"))
@@ -84,12 +84,12 @@ impl PlanReader<'_> {
             true => front_matter(text).ok_or_else(|| {
                 let hint = "begin it with a line `---`, the plan, and another such line".to_owned();
                 let complaint =
-                    Complaint::new(crate::Position::default(), "the file holds no plan");
-                ConfigErrors::from(Source { name, text: "" }.error(complaint.hint(hint)))
+                    ConfigComplaint::new(crate::Position::default(), "the file holds no plan");
+                ConfigErrors::from(ConfigSourceText { name, text: "" }.error(complaint.hint(hint)))
             })?,
             false => text,
         };
-        let value = yaml::read_foreign(Source { name, text })?;
+        let value = yaml::read_foreign(ConfigSourceText { name, text })?;
         let folder = path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
@@ -100,7 +100,7 @@ impl PlanReader<'_> {
             folder: &folder,
             lookup: self.lookup,
         };
-        Plan::read(&value, file).map_err(|errors| {
+        MountPlan::read(&value, file).map_err(|errors| {
             let message = |error: toolpost_amplifier::PlanError| {
                 let place = error
                     .place
@@ -121,7 +121,7 @@ impl PlanReader<'_> {
 
 /// Where a bundle comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Origin {
+enum BundleOrigin {
     /// The operator names it.
     Operator,
     /// It lies on this machine, and a bundle names it.
@@ -130,7 +130,7 @@ enum Origin {
     Fetched(PathBuf),
 }
 
-impl Origin {
+impl BundleOrigin {
     /// The folder that its includes may not leave.
     fn repository(&self, path: &Path) -> Option<PathBuf> {
         match self {
@@ -142,8 +142,8 @@ impl Origin {
 }
 
 /// An include that can be read, or the reason why it cannot.
-enum Found {
-    Here(PathBuf, Origin),
+enum IncludeLocation {
+    Here(PathBuf, BundleOrigin),
     NotHere(Include),
 }
 
@@ -154,7 +154,11 @@ struct PlanReading<'a> {
 }
 
 impl PlanReading<'_> {
-    fn read_bundle(&mut self, path: &Path, origin: Origin) -> Result<Plan, ConfigErrors> {
+    fn read_bundle(
+        &mut self,
+        path: &Path,
+        origin: BundleOrigin,
+    ) -> Result<MountPlan, ConfigErrors> {
         let path = file::plan_in(path);
         let name = path.display().to_string();
         let whole = |message: &str| ConfigErrors::from(ConfigError::of_file(&name, message));
@@ -162,8 +166,10 @@ impl PlanReading<'_> {
         if self.namespaces.is_being_read(&real) {
             return match origin {
                 // It is laid over everything already, so a second time adds nothing.
-                Origin::Fetched(_) => Ok(Plan::default()),
-                Origin::Operator | Origin::Local => Err(whole("the bundle builds on itself")),
+                BundleOrigin::Fetched(_) => Ok(MountPlan::default()),
+                BundleOrigin::Operator | BundleOrigin::Local => {
+                    Err(whole("the bundle builds on itself"))
+                }
             };
         }
         if self.namespaces.depth() >= DEEPEST || self.loaded.files.len() >= MOST_FILES {
@@ -181,13 +187,13 @@ impl PlanReading<'_> {
             origin,
             repository,
         ));
-        let mut under = Plan::default();
+        let mut under = MountPlan::default();
         for include in plan.includes() {
             match self.locate(include) {
-                Found::Here(place, origin) => {
+                IncludeLocation::Here(place, origin) => {
                     under = self.read_include(include, &place, origin)?.over(under);
                 }
-                Found::NotHere(missing) => self.loaded.missing.push(missing),
+                IncludeLocation::NotHere(missing) => self.loaded.missing.push(missing),
             }
         }
         self.namespaces.leave();
@@ -198,11 +204,11 @@ impl PlanReading<'_> {
     /// like one that cannot be fetched.
     fn read_include(
         &mut self,
-        include: &IncludeEntry,
+        include: &BundleIncludeEntry,
         path: &Path,
-        origin: Origin,
-    ) -> Result<Plan, ConfigErrors> {
-        let is_fetched = matches!(origin, Origin::Fetched(_));
+        origin: BundleOrigin,
+    ) -> Result<MountPlan, ConfigErrors> {
+        let is_fetched = matches!(origin, BundleOrigin::Fetched(_));
         let depth = self.namespaces.depth();
         match self.read_bundle(path, origin) {
             Err(errors) if is_fetched => {
@@ -211,13 +217,13 @@ impl PlanReading<'_> {
                 self.loaded
                     .missing
                     .push(unusable(include, path.display().to_string(), why));
-                Ok(Plan::default())
+                Ok(MountPlan::default())
             }
             read => read,
         }
     }
 
-    fn locate(&mut self, include: &IncludeEntry) -> Found {
+    fn locate(&mut self, include: &BundleIncludeEntry) -> IncludeLocation {
         let source = match &include.target {
             IncludeTarget::Named { namespace, path } => {
                 return self.locate_named(include, namespace, path);
@@ -230,32 +236,41 @@ impl PlanReading<'_> {
         };
         match source {
             ModuleSource::Path(path) => match self.namespaces.refuse_outside(path) {
-                Some(why) => Found::NotHere(unusable(include, source.to_string(), why)),
-                None => Found::Here(path.clone(), self.namespaces.origin_of_includes()),
+                Some(why) => IncludeLocation::NotHere(unusable(include, source.to_string(), why)),
+                None => IncludeLocation::Here(path.clone(), self.namespaces.origin_of_includes()),
             },
             ModuleSource::Git { .. } | ModuleSource::Archive { .. } => {
                 self.loaded.bundles.push(written());
                 match (self.reader.find)(source) {
-                    Some(found) => Found::Here(found.path, Origin::Fetched(found.repository)),
-                    None => Found::NotHere(written()),
+                    Some(found) => {
+                        IncludeLocation::Here(found.path, BundleOrigin::Fetched(found.repository))
+                    }
+                    None => IncludeLocation::NotHere(written()),
                 }
             }
             ModuleSource::Package(name) => {
                 let why = "it is neither a file nor an address, and only the agent's own registry knows such \
                            names; write its address";
-                Found::NotHere(unusable(include, name.clone(), why.to_owned()))
+                IncludeLocation::NotHere(unusable(include, name.clone(), why.to_owned()))
             }
-            ModuleSource::Unspoken { .. } => Found::NotHere(written()),
+            ModuleSource::Unspoken { .. } => IncludeLocation::NotHere(written()),
         }
     }
 
-    fn locate_named(&mut self, include: &IncludeEntry, namespace: &str, path: &str) -> Found {
+    fn locate_named(
+        &mut self,
+        include: &BundleIncludeEntry,
+        namespace: &str,
+        path: &str,
+    ) -> IncludeLocation {
         if let Some(root) = self.namespaces.unread_root() {
             self.read_root_name(&root);
         }
         match self.namespaces.find(namespace, path) {
-            Ok((file, origin)) => Found::Here(file, origin),
-            Err(why) => Found::NotHere(unusable(include, format!("{namespace}:{path}"), why)),
+            Ok((file, origin)) => IncludeLocation::Here(file, origin),
+            Err(why) => {
+                IncludeLocation::NotHere(unusable(include, format!("{namespace}:{path}"), why))
+            }
         }
     }
 
@@ -273,7 +288,7 @@ impl PlanReading<'_> {
 }
 
 /// An include that cannot be had, and counts like one that is not here: it may plan a guard.
-fn unusable(include: &IncludeEntry, text: String, why: String) -> Include {
+fn unusable(include: &BundleIncludeEntry, text: String, why: String) -> Include {
     Include {
         source: ModuleSource::Unspoken { text, why },
         place: include.place.clone(),

@@ -1,7 +1,7 @@
 //! Settings for the tools of well-known modules and servers, shipped with the host. Naming one under
 //! `sources.….profile` is the operator's word that the source really is that module.
 
-use crate::{ConfigFile, HostConfig, Layer, Standing, ToolTable};
+use crate::{ConfigFile, ConfigLayer, HostConfig, LayerTrust, ToolTable};
 use toolpost_model::RuleOrigin;
 
 /// Each profile with its file.
@@ -43,7 +43,7 @@ pub(crate) const NAMES: [&str; PROFILES.len()] = {
 pub(crate) fn tools(name: &str) -> Option<ToolTable> {
     let (_, text) = PROFILES.iter().find(|(known, _)| *known == name)?;
     let parsed = ConfigFile::parse(text, name).ok()?;
-    let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Builtin);
+    let layer = ConfigLayer::new(parsed, LayerTrust::Trusted, RuleOrigin::Builtin);
     Some(HostConfig::resolve(&[layer]).ok()?.0.tools)
 }
 

@@ -2,22 +2,22 @@
 //! notice for what nobody asked for.
 
 use crate::{
-    ConfigErrors, Located, Notice, Position,
-    error::{Complaint, Source},
+    ConfigErrors, ConfigNotice, LocatedValue, Position,
+    error::{ConfigComplaint, ConfigSourceText},
     nearest::nearest,
     snippet::shown,
-    yaml::tree::{Entry, Value},
+    yaml::tree::{ConfigTreeEntry, Value},
 };
 
 /// A table of which keys are taken one by one.
-pub(crate) struct Table {
+pub(crate) struct ConfigTable {
     path: String,
     pub(crate) at: Position,
-    entries: Vec<Entry>,
+    entries: Vec<ConfigTreeEntry>,
 }
 
-impl Table {
-    pub(crate) fn new(path: String, at: Position, entries: Vec<Entry>) -> Self {
+impl ConfigTable {
+    pub(crate) fn new(path: String, at: Position, entries: Vec<ConfigTreeEntry>) -> Self {
         Self { path, at, entries }
     }
 
@@ -50,7 +50,7 @@ impl Table {
             .any(|entry| entry.key.value == key && !matches!(entry.value.value, Value::Null))
     }
 
-    pub(crate) fn take_entry(&mut self, key: &str) -> Option<Entry> {
+    pub(crate) fn take_entry(&mut self, key: &str) -> Option<ConfigTreeEntry> {
         let index = self
             .entries
             .iter()
@@ -59,26 +59,26 @@ impl Table {
     }
 
     /// All that stands in it and was not taken.
-    pub(crate) fn into_entries(self) -> Vec<Entry> {
+    pub(crate) fn into_entries(self) -> Vec<ConfigTreeEntry> {
         self.entries
     }
 
     /// The value of a key; a null is as good as none.
-    pub(crate) fn take(&mut self, key: &str) -> Option<Located<Value>> {
+    pub(crate) fn take(&mut self, key: &str) -> Option<LocatedValue<Value>> {
         let value = self.take_entry(key)?.value;
         (!matches!(value.value, Value::Null)).then_some(value)
     }
 }
 
 /// What was found on the way.
-pub(crate) struct Reading<'a> {
-    source: Source<'a>,
-    pub(crate) complaints: Vec<Complaint>,
-    notices: Vec<(Position, Notice)>,
+pub(crate) struct ConfigTreeReader<'a> {
+    source: ConfigSourceText<'a>,
+    pub(crate) complaints: Vec<ConfigComplaint>,
+    notices: Vec<(Position, ConfigNotice)>,
 }
 
-impl<'a> Reading<'a> {
-    pub(crate) fn new(source: Source<'a>) -> Self {
+impl<'a> ConfigTreeReader<'a> {
+    pub(crate) fn new(source: ConfigSourceText<'a>) -> Self {
         Self {
             source,
             complaints: Vec::new(),
@@ -87,7 +87,7 @@ impl<'a> Reading<'a> {
     }
 
     /// The notices in the order of the file, or all that is wrong with it.
-    pub(crate) fn finish(self) -> Result<Vec<Notice>, ConfigErrors> {
+    pub(crate) fn finish(self) -> Result<Vec<ConfigNotice>, ConfigErrors> {
         if !self.complaints.is_empty() {
             return Err(ConfigErrors::of_source(
                 Vec::new(),
@@ -106,11 +106,12 @@ impl<'a> Reading<'a> {
         message: String,
         hint: impl Into<Option<String>>,
     ) {
-        self.complaints.push(Complaint::new(at, message).hint(hint));
+        self.complaints
+            .push(ConfigComplaint::new(at, message).hint(hint));
     }
 
     /// True where there is nothing to complain of.
-    pub(crate) fn complain_if(&mut self, complaint: Option<Complaint>) -> bool {
+    pub(crate) fn complain_if(&mut self, complaint: Option<ConfigComplaint>) -> bool {
         let fine = complaint.is_none();
         self.complaints.extend(complaint);
         fine
@@ -120,7 +121,7 @@ impl<'a> Reading<'a> {
         let place = self.source.place(at);
         self.notices.push((
             at,
-            Notice {
+            ConfigNotice {
                 key,
                 place,
                 message,
@@ -134,15 +135,15 @@ impl<'a> Reading<'a> {
     }
 
     /// Names every key that was not taken, where its owner allows any and this host knows none.
-    pub(crate) fn ignore_the_rest(&mut self, table: &Table, why: &str) {
-        for Entry { key, .. } in &table.entries {
+    pub(crate) fn ignore_the_rest(&mut self, table: &ConfigTable, why: &str) {
+        for ConfigTreeEntry { key, .. } in &table.entries {
             self.ignored(key.at, table.path_of(&key.value), why);
         }
     }
 
     /// Names every key that was not taken, where `whose` protocol or program knows no others.
-    pub(crate) fn name_the_rest(&mut self, table: &Table, whose: &str, known: &[&str]) {
-        for Entry { key, .. } in &table.entries {
+    pub(crate) fn name_the_rest(&mut self, table: &ConfigTable, whose: &str, known: &[&str]) {
+        for ConfigTreeEntry { key, .. } in &table.entries {
             let near = nearest(&key.value, known.iter().copied()).filter(|near| *near != key.value);
             let near = near
                 .map(|near| format!("; did you mean `{near}`?"))
@@ -156,7 +157,7 @@ impl<'a> Reading<'a> {
     }
 
     /// The whole file as a table. One that is empty holds nothing wrong.
-    pub(crate) fn root(&mut self, value: Located<Value>) -> Table {
+    pub(crate) fn root(&mut self, value: LocatedValue<Value>) -> ConfigTable {
         let entries = match value.value {
             Value::Table(entries) => entries,
             Value::Null => Vec::new(),
@@ -170,13 +171,13 @@ impl<'a> Reading<'a> {
                 Vec::new()
             }
         };
-        Table::new(String::new(), value.at, entries)
+        ConfigTable::new(String::new(), value.at, entries)
     }
 
-    pub(crate) fn table(&mut self, table: &mut Table, key: &str) -> Option<Table> {
-        let Located { value, at } = table.take(key)?;
+    pub(crate) fn table(&mut self, table: &mut ConfigTable, key: &str) -> Option<ConfigTable> {
+        let LocatedValue { value, at } = table.take(key)?;
         match value {
-            Value::Table(entries) => Some(Table::new(table.path_of(key), at, entries)),
+            Value::Table(entries) => Some(ConfigTable::new(table.path_of(key), at, entries)),
             other => self.wrong_kind(
                 at,
                 &table.path_of(key),
@@ -186,8 +187,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    pub(crate) fn list(&mut self, table: &mut Table, key: &str) -> Vec<Located<Value>> {
-        let Some(Located { value, at }) = table.take(key) else {
+    pub(crate) fn list(&mut self, table: &mut ConfigTable, key: &str) -> Vec<LocatedValue<Value>> {
+        let Some(LocatedValue { value, at }) = table.take(key) else {
             return Vec::new();
         };
         match value {
@@ -198,10 +199,14 @@ impl<'a> Reading<'a> {
         }
     }
 
-    pub(crate) fn text(&mut self, table: &mut Table, key: &str) -> Option<Located<String>> {
-        let Located { value, at } = table.take(key)?;
+    pub(crate) fn text(
+        &mut self,
+        table: &mut ConfigTable,
+        key: &str,
+    ) -> Option<LocatedValue<String>> {
+        let LocatedValue { value, at } = table.take(key)?;
         match value {
-            Value::Text(value) => Some(Located { value, at }),
+            Value::Text(value) => Some(LocatedValue { value, at }),
             Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) => {
                 let message = format!(
                     "expected a text under `{}`, found {}",
@@ -216,8 +221,12 @@ impl<'a> Reading<'a> {
     }
 
     /// True or false, also in the words that Python's YAML reader takes for them.
-    pub(crate) fn flag(&mut self, table: &mut Table, key: &str) -> Option<Located<bool>> {
-        let Located { value, at } = table.take(key)?;
+    pub(crate) fn flag(
+        &mut self,
+        table: &mut ConfigTable,
+        key: &str,
+    ) -> Option<LocatedValue<bool>> {
+        let LocatedValue { value, at } = table.take(key)?;
         let flag = match &value {
             Value::Flag(flag) => Some(*flag),
             Value::Whole(1) => Some(true),
@@ -230,14 +239,14 @@ impl<'a> Reading<'a> {
             _ => None,
         };
         match flag {
-            Some(value) => Some(Located { value, at }),
+            Some(value) => Some(LocatedValue { value, at }),
             None => self.wrong_kind(at, &table.path_of(key), "true or false", &value),
         }
     }
 
     /// The same where what is neither is no reason to refuse the file.
-    pub(crate) fn lenient_flag(&mut self, table: &mut Table, key: &str) -> Option<bool> {
-        let Located { value, at } = table.take(key)?;
+    pub(crate) fn lenient_flag(&mut self, table: &mut ConfigTable, key: &str) -> Option<bool> {
+        let LocatedValue { value, at } = table.take(key)?;
         match value {
             Value::Flag(flag) => Some(flag),
             _ => {
@@ -250,10 +259,10 @@ impl<'a> Reading<'a> {
     /// A whole number. Other hosts take one in quotes, too, and `2.0`.
     pub(crate) fn whole<T: TryFrom<i128>>(
         &mut self,
-        table: &mut Table,
+        table: &mut ConfigTable,
         key: &str,
-    ) -> Option<Located<T>> {
-        let Located { value, at } = table.take(key)?;
+    ) -> Option<LocatedValue<T>> {
+        let LocatedValue { value, at } = table.take(key)?;
         let number = match &value {
             Value::Whole(number) => Some(*number),
             Value::Text(text) => text.trim().parse().ok(),
@@ -264,7 +273,7 @@ impl<'a> Reading<'a> {
             return self.wrong_kind(at, &table.path_of(key), "a whole number", &value);
         };
         if let Ok(value) = T::try_from(number) {
-            return Some(Located { value, at });
+            return Some(LocatedValue { value, at });
         }
         let reason = if number < 0 {
             "which is too small"

@@ -5,13 +5,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use toolpost_amplifier::Plan;
-use toolpost_model::{EffectClass, Mode, SandboxProfile};
+use toolpost_amplifier::MountPlan;
+use toolpost_model::{EffectClass, PermissionMode, SandboxProfile};
 
 use crate::{
-    AuthorityReachConfig, ByteSize, ConfigDuration, ConfigError, ConfigErrors, HostConfig, Layer,
-    Located, Notice, Standing,
-    error::Complaint,
+    AuthorityReachConfig, ByteSize, ConfigDuration, ConfigError, ConfigErrors, ConfigLayer,
+    ConfigNotice, HostConfig, LayerTrust, LocatedValue,
+    error::ConfigComplaint,
     mcp_entry::McpSaidOfAll,
     merge::{Merge, power},
     nearest::suggestion,
@@ -24,14 +24,14 @@ impl HostConfig {
     ///
     /// Trusted files come first, wherever they stand in the list; then the others restrict what the trusted ones came
     /// to. What they may not say is ignored, each with a notice.
-    pub fn resolve(layers: &[Layer]) -> Result<(Self, Vec<Notice>), ConfigErrors> {
-        let (mut trusted, untrusted): (Vec<&Layer>, Vec<&Layer>) = layers
+    pub fn resolve(layers: &[ConfigLayer]) -> Result<(Self, Vec<ConfigNotice>), ConfigErrors> {
+        let (mut trusted, untrusted): (Vec<&ConfigLayer>, Vec<&ConfigLayer>) = layers
             .iter()
-            .partition(|layer| layer.standing == Standing::Trusted);
+            .partition(|layer| layer.standing == LayerTrust::Trusted);
         trusted.sort_by_key(|layer| Reverse(layer.origin));
         let mut config = Self::default();
         let mut notices = Vec::new();
-        let mut plan = Plan::default();
+        let mut plan = MountPlan::default();
         for layer in &trusted {
             Merge {
                 layer,
@@ -104,11 +104,11 @@ impl HostConfig {
     }
 
     /// The modules of all plans together.
-    fn take_modules(&mut self, plan: &Plan, notices: &mut Vec<Notice>) {
+    fn take_modules(&mut self, plan: &MountPlan, notices: &mut Vec<ConfigNotice>) {
         let (modules, notes) = plan.settle();
         self.modules = modules;
         let key = "include".to_owned();
-        notices.extend(notes.into_iter().map(|note| Notice {
+        notices.extend(notes.into_iter().map(|note| ConfigNotice {
             key: key.clone(),
             place: note.place,
             message: note.message,
@@ -116,7 +116,7 @@ impl HostConfig {
     }
 
     /// A ceiling below the default deadline lowers it: nobody wrote the default, so nobody is contradicted.
-    fn settle_default_deadline(&mut self, trusted: &[&Layer]) {
+    fn settle_default_deadline(&mut self, trusted: &[&ConfigLayer]) {
         if trusted
             .iter()
             .all(|layer| layer.parsed.file().limits.deadline.is_none())
@@ -126,14 +126,14 @@ impl HostConfig {
     }
 
     /// Whoever forbade the mode `bypass` forbade it to everybody.
-    fn stay_out_of_bypass(&mut self) -> Option<Notice> {
-        if !self.forbid_bypass || self.mode != Mode::Bypass {
+    fn stay_out_of_bypass(&mut self) -> Option<ConfigNotice> {
+        if !self.forbid_bypass || self.mode != PermissionMode::Bypass {
             return None;
         }
-        self.mode = Mode::Default;
+        self.mode = PermissionMode::Default;
         let message =
             "mode `bypass` is forbidden by `forbid_bypass`; the mode is `default`".to_owned();
-        Some(Notice {
+        Some(ConfigNotice {
             key: "mode".to_owned(),
             place: "forbid_bypass".to_owned(),
             message,
@@ -197,7 +197,7 @@ impl HostConfig {
     }
 
     /// What trusted files say that cannot all be meant.
-    fn disagreements(&self, trusted: &[&Layer]) -> Vec<ConfigError> {
+    fn disagreements(&self, trusted: &[&ConfigLayer]) -> Vec<ConfigError> {
         let mut errors = Vec::new();
         let deadline = last(trusted, |layer| layer.parsed.file().limits.deadline);
         errors.extend(
@@ -233,7 +233,7 @@ impl HostConfig {
     }
 
     /// Rules that delegate to an authority, and authorities that name a credential, which no trusted file defines.
-    fn unknown_authorities(&self, trusted: &[&Layer]) -> Vec<ConfigError> {
+    fn unknown_authorities(&self, trusted: &[&ConfigLayer]) -> Vec<ConfigError> {
         let authorities: Vec<&str> = self
             .authorities
             .iter()
@@ -248,7 +248,7 @@ impl HostConfig {
         let mut errors = Vec::new();
         for layer in trusted {
             let source = layer.parsed.source();
-            for Located { value: rule, at } in &layer.parsed.checked().rules {
+            for LocatedValue { value: rule, at } in &layer.parsed.checked().rules {
                 let Some(name) = rule
                     .delegate
                     .as_ref()
@@ -263,9 +263,9 @@ impl HostConfig {
                     .unwrap_or_else(|| {
                         format!("define it under `authorities.{name}`, with a `url` or a `command`")
                     });
-                errors.push(source.error(Complaint::new(*at, message).hint(Some(hint))));
+                errors.push(source.error(ConfigComplaint::new(*at, message).hint(Some(hint))));
             }
-            for Located {
+            for LocatedValue {
                 value: authority,
                 at,
             } in &layer.parsed.checked().authorities
@@ -284,7 +284,7 @@ impl HostConfig {
                         shown(name)
                     );
                     let hint = suggestion(name, &credentials, "the credentials are");
-                    errors.push(source.error(Complaint::new(*at, message).hint(hint)));
+                    errors.push(source.error(ConfigComplaint::new(*at, message).hint(hint)));
                 }
             }
         }
@@ -293,9 +293,9 @@ impl HostConfig {
 
     fn over_ceiling(
         &self,
-        layer: &Layer,
+        layer: &ConfigLayer,
         key: &str,
-        written: Located<ConfigDuration>,
+        written: LocatedValue<ConfigDuration>,
     ) -> Option<ConfigError> {
         let ceiling = ConfigDuration::new(self.limits.deadline_ceiling);
         if written.value <= ceiling {
@@ -305,13 +305,13 @@ impl HostConfig {
             "`{key}` is {}, longer than `limits.deadline_ceiling`, which is {ceiling}",
             written.value
         );
-        let complaint = Complaint::new(written.at, message)
+        let complaint = ConfigComplaint::new(written.at, message)
             .hint(Some("raise the ceiling or shorten this".to_owned()));
         Some(layer.parsed.source().error(complaint))
     }
 
     /// A journal that is full before it is too large would stop the calls before anything is removed.
-    fn journal_without_room(&self, trusted: &[&Layer]) -> Option<ConfigError> {
+    fn journal_without_room(&self, trusted: &[&ConfigLayer]) -> Option<ConfigError> {
         let limit = ByteSize::new(self.limits.journal);
         let (layer, size) = last(trusted, |layer| layer.parsed.file().retention.journal.size)?;
         if size.value < limit {
@@ -327,12 +327,12 @@ impl HostConfig {
             layer
                 .parsed
                 .source()
-                .error(Complaint::new(size.at, message).hint(Some(hint.to_owned()))),
+                .error(ConfigComplaint::new(size.at, message).hint(Some(hint.to_owned()))),
         )
     }
 
     /// Within one file this has been checked; here it is about two files.
-    fn shared_hashes(&self, trusted: &[&Layer]) -> Option<ConfigError> {
+    fn shared_hashes(&self, trusted: &[&ConfigLayer]) -> Option<ConfigError> {
         let mut names: BTreeMap<[u8; 32], &str> = BTreeMap::new();
         let second = self
             .tokens
@@ -355,13 +355,16 @@ impl HostConfig {
             layer
                 .parsed
                 .source()
-                .error(Complaint::new(token.at, message)),
+                .error(ConfigComplaint::new(token.at, message)),
         )
     }
 }
 
 /// The last layer that says something, and what it says.
-fn last<'a, T>(layers: &[&'a Layer], said: impl Fn(&Layer) -> Option<T>) -> Option<(&'a Layer, T)> {
+fn last<'a, T>(
+    layers: &[&'a ConfigLayer],
+    said: impl Fn(&ConfigLayer) -> Option<T>,
+) -> Option<(&'a ConfigLayer, T)> {
     layers
         .iter()
         .rev()

@@ -9,7 +9,7 @@ use serde::{
 };
 use toolpost_model::{Remember, RuleTests};
 
-use crate::Located;
+use crate::LocatedValue;
 
 /// A rule as written.
 #[derive(Clone, Debug)]
@@ -25,25 +25,25 @@ pub enum RuleEntry {
 #[serde(deny_unknown_fields)]
 pub struct RuleTable {
     /// The rule itself, as it would stand alone in a line.
-    pub rule: Located<String>,
+    pub rule: LocatedValue<String>,
     /// Its name in records and messages.
     #[serde(default)]
-    pub id: Option<Located<String>>,
+    pub id: Option<LocatedValue<String>>,
     /// Why. The model is told.
     #[serde(default)]
     pub reason: Option<String>,
     /// Whose calls it speaks of: a caller's name, with `*` for any characters. Without it, everybody's.
     #[serde(default)]
-    pub principal: Option<Located<String>>,
+    pub principal: Option<LocatedValue<String>>,
     /// When it stops to speak: a day, which still counts whole in UTC, or a time such as `2026-12-31T18:00:00Z`.
     #[serde(default)]
-    pub expires: Option<Located<String>>,
+    pub expires: Option<LocatedValue<String>>,
     /// Whether a person who approves a call it asked about may be offered not to be asked again.
     #[serde(default)]
-    pub remember: Option<Located<Remember>>,
+    pub remember: Option<LocatedValue<Remember>>,
     /// What it must and what it must not speak of. Tried when the file is read.
     #[serde(default)]
-    pub tests: Option<Located<RuleTests>>,
+    pub tests: Option<LocatedValue<RuleTests>>,
 }
 
 /// Written by hand: serde's untagged enums forget places, and answer a slip in the table with "did not match".

@@ -11,7 +11,7 @@ use serde_json::{Number, Value};
 
 /// A text, a number, or true or false.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scalar {
+pub enum ConfigScalar {
     /// A text.
     Text(String),
     /// A number.
@@ -20,49 +20,49 @@ pub enum Scalar {
     Flag(bool),
 }
 
-impl From<Scalar> for Value {
-    fn from(scalar: Scalar) -> Self {
+impl From<ConfigScalar> for Value {
+    fn from(scalar: ConfigScalar) -> Self {
         match scalar {
-            Scalar::Text(text) => Self::String(text),
-            Scalar::Number(number) => Self::Number(number),
-            Scalar::Flag(flag) => Self::Bool(flag),
+            ConfigScalar::Text(text) => Self::String(text),
+            ConfigScalar::Number(number) => Self::Number(number),
+            ConfigScalar::Flag(flag) => Self::Bool(flag),
         }
     }
 }
 
 /// Written by hand: serde's untagged enums forget what was found instead.
-impl<'de> Deserialize<'de> for Scalar {
+impl<'de> Deserialize<'de> for ConfigScalar {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Single;
 
         impl Visitor<'_> for Single {
-            type Value = Scalar;
+            type Value = ConfigScalar;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text, a number, or true or false")
             }
 
             fn visit_bool<E: Error>(self, flag: bool) -> Result<Self::Value, E> {
-                Ok(Scalar::Flag(flag))
+                Ok(ConfigScalar::Flag(flag))
             }
 
             fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-                Ok(Scalar::Number(number.into()))
+                Ok(ConfigScalar::Number(number.into()))
             }
 
             fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-                Ok(Scalar::Number(number.into()))
+                Ok(ConfigScalar::Number(number.into()))
             }
 
             fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
                 // JSON, in which the model answers, has no infinity.
                 let number = Number::from_f64(number)
                     .ok_or_else(|| E::custom("expected a finite number"))?;
-                Ok(Scalar::Number(number))
+                Ok(ConfigScalar::Number(number))
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Scalar::Text(text.to_owned()))
+                Ok(ConfigScalar::Text(text.to_owned()))
             }
         }
 
@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for Scalar {
     }
 }
 
-impl JsonSchema for Scalar {
+impl JsonSchema for ConfigScalar {
     fn schema_name() -> Cow<'static, str> {
         "Scalar".into()
     }

@@ -62,7 +62,11 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
             "remember",
             json!(toolpost_model::Remember::default()),
         ),
-        ("TokenEntry", "role", json!(toolpost_model::Role::default())),
+        (
+            "TokenEntry",
+            "role",
+            json!(toolpost_model::PrincipalRole::default()),
+        ),
         ("HttpSection", "listen", json!(http.listen.to_string())),
         ("HttpSection", "allowed_hosts", json!(http.allowed_hosts)),
         (

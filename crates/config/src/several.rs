@@ -8,11 +8,11 @@ use serde::{
     de::{Error, IntoDeserializer as _, SeqAccess, Visitor},
 };
 
-use crate::Located;
+use crate::LocatedValue;
 
 /// One value, or a list of them, as people write it.
 #[derive(Clone, Debug)]
-pub struct Several<T>(Vec<Located<T>>);
+pub struct Several<T>(Vec<LocatedValue<T>>);
 
 impl<T: Clone> Several<T> {
     /// These values, where there are any.
@@ -23,7 +23,7 @@ impl<T: Clone> Several<T> {
 
 impl<T> Several<T> {
     /// The values. One that stands alone has no place of its own.
-    pub fn values(&self) -> &[Located<T>] {
+    pub fn values(&self) -> &[LocatedValue<T>] {
         &self.0
     }
 }
@@ -48,7 +48,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Several<T> {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
                 let mut values = Vec::new();
-                while let Some(value) = list.next_element::<Located<T>>()? {
+                while let Some(value) = list.next_element::<LocatedValue<T>>()? {
                     values.push(value);
                 }
                 Ok(Several(values))

@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use serde_saphyr::{DuplicateKeyPolicy, MergeKeyPolicy, Options, alias_limits, budget, options};
 
 use crate::{
-    ConfigErrors, ConfigFile, Located,
-    error::{Complaint, ConfigError, MAX_ERRORS, Source},
+    ConfigErrors, ConfigFile, LocatedValue,
+    error::{ConfigComplaint, ConfigError, ConfigSourceText, MAX_ERRORS},
     snippet::starts_section,
 };
 
@@ -21,7 +21,7 @@ use tree::Value;
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 
 /// What was read, and what was wrong with the rest.
-pub(crate) struct Reading {
+pub(crate) struct PartialConfigFile {
     /// The file without the sections that could not be read.
     pub(crate) file: ConfigFile,
     /// One error for each of those sections.
@@ -32,7 +32,7 @@ pub(crate) struct Reading {
 ///
 /// The library stops at the first thing it cannot read. So that one slip does not hide the next, the section
 /// it stands in is blanked out, which keeps all other line numbers, and the rest is read again.
-pub(crate) fn read(source: Source<'_>) -> Result<Reading, ConfigErrors> {
+pub(crate) fn read(source: ConfigSourceText<'_>) -> Result<PartialConfigFile, ConfigErrors> {
     if source.text.len() > MAX_BYTES {
         return Err(ConfigError::too_large(source.name).into());
     }
@@ -40,7 +40,7 @@ pub(crate) fn read(source: Source<'_>) -> Result<Reading, ConfigErrors> {
     let mut errors = Vec::new();
     while errors.len() < MAX_ERRORS {
         let error = match serde_saphyr::from_str_with_options(&text, reader_options()) {
-            Ok(file) => return Ok(Reading { file, errors }),
+            Ok(file) => return Ok(PartialConfigFile { file, errors }),
             Err(error) => error,
         };
         let goes_on = shape::is_about_one_value(&error);
@@ -59,7 +59,7 @@ pub(crate) fn read(source: Source<'_>) -> Result<Reading, ConfigErrors> {
 }
 
 /// Reads the text without asking for any shape, within the same bounds.
-pub(crate) fn read_tree(source: Source<'_>) -> Result<Located<Value>, ConfigErrors> {
+pub(crate) fn read_tree(source: ConfigSourceText<'_>) -> Result<LocatedValue<Value>, ConfigErrors> {
     if source.text.len() > MAX_BYTES {
         return Err(ConfigError::too_large(source.name).into());
     }
@@ -69,7 +69,9 @@ pub(crate) fn read_tree(source: Source<'_>) -> Result<Located<Value>, ConfigErro
 
 /// Reads a file of a program that reads it with Python: YAML 1.1 as that takes it, `yes` for true and merge keys
 /// among it, as plain JSON.
-pub(crate) fn read_foreign(source: Source<'_>) -> Result<serde_json::Value, ConfigErrors> {
+pub(crate) fn read_foreign(
+    source: ConfigSourceText<'_>,
+) -> Result<serde_json::Value, ConfigErrors> {
     if source.text.len() > MAX_BYTES {
         return Err(ConfigError::too_large(source.name).into());
     }
@@ -79,13 +81,13 @@ pub(crate) fn read_foreign(source: Source<'_>) -> Result<serde_json::Value, Conf
     if let Some(budget) = &mut options.budget {
         budget.max_depth = 64;
     }
-    let tree: Located<Value> = serde_saphyr::from_str_with_options(source.text, options)
+    let tree: LocatedValue<Value> = serde_saphyr::from_str_with_options(source.text, options)
         .map_err(|error| ConfigErrors::from(source.error(shape::complaint(&error, source.text))))?;
     Ok(tree.value.into_json())
 }
 
 /// The text with the top-level section around the complaint blanked out; `None` where there is none.
-fn without_section(text: &str, complaint: &Complaint) -> Option<String> {
+fn without_section(text: &str, complaint: &ConfigComplaint) -> Option<String> {
     let bad = usize::try_from(complaint.line()).ok()?.checked_sub(1)?;
     let lines: Vec<&str> = text.lines().collect();
     let start = lines

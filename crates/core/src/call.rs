@@ -27,16 +27,16 @@ use futures_util::FutureExt as _;
 use toolpost_model::{Effects, ErrorClass, Stage, ToolResult};
 
 pub(crate) use answer::OnDrop;
-pub use answer::{Answer, CallHandle, PendingCall, PendingCause, Standing};
+pub use answer::{CallHandle, CallHandleState, PendingCall, PendingCause, RecordedResult};
 
 use crate::{
     flow::{
         approval::Approvals,
         execution,
-        invocation::{Acknowledged, Call, OnRecord},
-        result::{self, Ending},
+        invocation::{AcknowledgementTiming, OnRecord, PipelineCall},
+        result::{self, CallEnding},
     },
-    host::Inner,
+    host::HostInner,
     record::{
         journal::{RecordKind, Strength},
         rendering,
@@ -45,9 +45,9 @@ use crate::{
 
 /// How the loop is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum StagePlan {
     /// For a caller who waits.
-    Live(Acknowledged),
+    Live(AcknowledgementTiming),
     /// For a call the last host left open. Only what may run twice is run.
     Recovered,
     /// For a call that was waiting for a person's answer when the last host went. It runs once it has a yes.
@@ -57,13 +57,17 @@ pub(crate) enum Way {
 }
 
 /// What a step leads to.
-enum Step {
+enum StageExit {
     Next(Stage),
-    End(Ending),
+    End(CallEnding),
 }
 
 /// Drives a call from the stage it is at to its end.
-pub(crate) async fn drive(host: &Arc<Inner>, call: &mut Call, way: Way) -> Arc<Answer> {
+pub(crate) async fn drive(
+    host: &Arc<HostInner>,
+    call: &mut PipelineCall,
+    way: StagePlan,
+) -> Arc<RecordedResult> {
     let travelled = AssertUnwindSafe(travel(host, call, way))
         .catch_unwind()
         .await;
@@ -81,7 +85,7 @@ pub(crate) async fn drive(host: &Arc<Inner>, call: &mut Call, way: Way) -> Arc<A
     let mut result = replayed.unwrap_or_else(|| result::map(call, keeping::room(host, call)));
     if call.asking.left_open {
         // Nobody hears this, and the record says that the call still waits. The next host goes on with it.
-        return Answer::of(result);
+        return RecordedResult::of(result);
     }
     call.stage = Stage::PostHooks;
     call.enter();
@@ -96,12 +100,12 @@ pub(crate) async fn drive(host: &Arc<Inner>, call: &mut Call, way: Way) -> Arc<A
 }
 
 /// The same way for `explain`: stops before anything happens, records nothing.
-pub(crate) async fn rehearse(host: &Arc<Inner>, call: &mut Call) {
-    travel(host, call, Way::Dry).await;
+pub(crate) async fn rehearse(host: &Arc<HostInner>, call: &mut PipelineCall) {
+    travel(host, call, StagePlan::Dry).await;
 }
 
 /// Steps from stage to stage until the call has an ending, or, dry, until it would be asked about or admitted.
-async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
+async fn travel(host: &Arc<HostInner>, call: &mut PipelineCall, way: StagePlan) {
     while call.stage < Stage::Map {
         call.enter();
         let step = match call.stage {
@@ -119,22 +123,24 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
                 permitting::decide_resumed(host, call, way).await
             }
             Stage::Decide => permitting::decide(host, call, way).await,
-            Stage::AwaitApproval if way == Way::Dry && host.approvals != Approvals::Nobody => {
+            Stage::AwaitApproval
+                if way == StagePlan::Dry && host.approvals != Approvals::Nobody =>
+            {
                 return;
             }
             Stage::AwaitApproval => permitting::await_approval(host, call, way).await,
-            Stage::Admit if way == Way::Dry => return,
+            Stage::Admit if way == StagePlan::Dry => return,
             Stage::Admit => running::admit(host, call, way).await,
             Stage::Execute => running::execute(host, call, way).await,
             Stage::Map | Stage::PostHooks | Stage::Persist | Stage::Emit => return,
         };
         call.stage = match step {
-            Step::Next(stage) => stage,
+            StageExit::Next(stage) => stage,
             // What the recorded host said to it counts, not what this one found.
-            Step::End(_) if call.stage < Stage::PreHooks && replaying::is_due(host, way) => {
+            StageExit::End(_) if call.stage < Stage::PreHooks && replaying::is_due(host, way) => {
                 Stage::PreHooks
             }
-            Step::End(ending) => {
+            StageExit::End(ending) => {
                 call.permit = None;
                 call.ending = Some(ending);
                 Stage::Map
@@ -144,11 +150,15 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
 }
 
 /// Ends a call that is refused because its record would find no room: no hook hears of it, and nothing is recorded.
-pub(crate) fn refuse(host: &Inner, mut call: Call, ending: Ending) -> Arc<Answer> {
+pub(crate) fn refuse(
+    host: &HostInner,
+    mut call: PipelineCall,
+    ending: CallEnding,
+) -> Arc<RecordedResult> {
     call.ending = Some(ending);
     call.stage = Stage::Map;
     let room = keeping::room(host, &call);
-    let answer = Answer::of(result::map(&mut call, room));
+    let answer = RecordedResult::of(result::map(&mut call, room));
     call.live.tell_end(answer.result(), None);
     drop(call.live.take_listener());
     answer
@@ -156,9 +166,13 @@ pub(crate) fn refuse(host: &Inner, mut call: Call, ending: Ending) -> Arc<Answer
 
 /// Keeps what is too large to show and commits the end, then makes the answer. A record never contradicts an answer: where the end cannot be
 /// written, the answer says so instead of what the tool said.
-async fn persist(host: &Inner, call: &mut Call, mut result: ToolResult) -> Arc<Answer> {
+async fn persist(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    mut result: ToolResult,
+) -> Arc<RecordedResult> {
     keeping::keep(host, call, &mut result).await;
-    let answer = Answer::without_secrets(result, &call.live.redactor());
+    let answer = RecordedResult::without_secrets(result, &call.live.redactor());
     let record = rendering::record(call, RecordKind::Ended, Some(&answer));
     match host.append(record, Strength::Committed).await {
         Ok(()) => answer,
@@ -169,14 +183,14 @@ async fn persist(host: &Inner, call: &mut Call, mut result: ToolResult) -> Arc<A
             call.ending = Some(result::end_not_recorded(&error, safe));
             // Without a record nothing tells who may read it.
             call.live.artifacts.withhold();
-            Answer::of(result::map(call, keeping::room(host, call)))
+            RecordedResult::of(result::map(call, keeping::room(host, call)))
         }
     }
 }
 
 /// A step found something missing that an earlier step must have left. Never seen; said aloud if it is.
-fn lost_its_way() -> Step {
-    Step::End(result::internal(
+fn lost_its_way() -> StageExit {
+    StageExit::End(result::internal(
         "a stage was reached without what the one before it leaves behind",
     ))
 }

@@ -13,14 +13,14 @@ pub(crate) mod surface;
 use std::{collections::HashMap, sync::Arc};
 
 use toolpost_model::{
-    Declaration, EffectOrigin, NATIVE_NAMESPACES, Naming, Provenance, SourceProblem, ToolId,
+    Declaration, EffectOrigin, NATIVE_NAMESPACES, Provenance, SourceProblem, ToolId, WireNaming,
 };
 
-pub use declaration::{CatalogNotice, Entry};
+pub use declaration::{CatalogEntry, CatalogNotice};
 pub use interface::{OperatorSettings, SourceSettings, SourceTrust, ToolSettings};
 pub use pins::{MemoryPins, PinStore, PinStoreError};
-pub use schema::{Schema, SchemaError, Violation};
-pub use surface::{Listing, Surface, ToolFilter};
+pub use schema::{Schema, SchemaError, SchemaViolation};
+pub use surface::{Surface, SurfaceEntry, ToolFilter};
 
 use crate::{
     flow::credentials::Credentials,
@@ -36,7 +36,7 @@ use search::SearchIndex;
 pub(crate) struct SourceTools {
     pub(crate) source: SourceIndex,
     pub(crate) name: Arc<str>,
-    pub(crate) naming: Naming,
+    pub(crate) naming: WireNaming,
     pub(crate) provenance: Provenance,
     pub(crate) origin: EffectOrigin,
     pub(crate) declarations: Vec<Declaration>,
@@ -44,7 +44,7 @@ pub(crate) struct SourceTools {
 
 /// Every tool of every source at one moment.
 pub struct Catalog {
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<Arc<CatalogEntry>>,
     by_name: HashMap<Box<str>, u32>,
     /// Which source has a namespace: the first one that listed a tool in it.
     namespaces: HashMap<Box<str>, SourceIndex>,
@@ -106,7 +106,7 @@ impl Catalog {
         notices.extend(interface::unused(settings, &catalog.entries, known));
         notices.extend(interface::bare_names(settings, &catalog.entries));
         catalog.index.finish();
-        let text = |entry: &Arc<Entry>| declared::tool_text(entry, credentials, redactor);
+        let text = |entry: &Arc<CatalogEntry>| declared::tool_text(entry, credentials, redactor);
         let texts = catalog
             .entries
             .iter()
@@ -170,7 +170,7 @@ impl Catalog {
         &self.digest
     }
 
-    fn insert(&mut self, entry: Entry) {
+    fn insert(&mut self, entry: CatalogEntry) {
         let place = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         for name in entry.names() {
             self.by_name.entry(name.into()).or_insert(place);
@@ -199,7 +199,7 @@ impl Catalog {
     }
 
     /// All tools: compiled-in ones first, then by source.
-    pub fn entries(&self) -> &[Arc<Entry>] {
+    pub fn entries(&self) -> &[Arc<CatalogEntry>] {
         &self.entries
     }
 
@@ -214,7 +214,7 @@ impl Catalog {
     }
 
     /// A tool by wire name, alias or id.
-    pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
+    pub fn get(&self, name: &str) -> Option<&Arc<CatalogEntry>> {
         self.place_of(name).map(|place| &self.entries[place])
     }
 

@@ -35,10 +35,10 @@ use toolpost_model::{
     SourceError, SourceProblem, SurfaceRequest,
 };
 
-pub use approvals::{ApprovalError, Decided};
+pub use approvals::{ApprovalError, VerdictReceipt};
 pub use builder::{HostBuilder, HostError};
-pub use calls::Earlier;
-pub(crate) use invocations::Sight;
+pub use calls::EarlierCall;
+pub(crate) use invocations::CallVisibility;
 pub use invocations::{InvocationView, StatusWord};
 pub(crate) use policy::{InForce, PolicyHolder};
 pub use recorded::FoundCall;
@@ -47,7 +47,7 @@ use sources::Newsroom;
 pub use sources::{SourceNews, SourceReport};
 
 use crate::{
-    catalog::{Catalog, CatalogNotice, Entry, OperatorSettings, SourceTools, Surface},
+    catalog::{Catalog, CatalogEntry, CatalogNotice, OperatorSettings, SourceTools, Surface},
     flow::{
         approval::{Approvals, Questions, RuleStore},
         credentials::Credentials,
@@ -68,7 +68,7 @@ use crate::{
 
 /// The host's limits. Every one that bites is named in the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct HostLimits {
     /// Slots and queue.
     pub scheduler: SchedulerLimits,
     /// How callers divide what there is only so much of.
@@ -91,7 +91,7 @@ pub struct Limits {
     pub session_idle: Duration,
 }
 
-impl Default for Limits {
+impl Default for HostLimits {
     fn default() -> Self {
         Self {
             scheduler: SchedulerLimits {
@@ -134,10 +134,10 @@ pub struct Health {
 /// A tool host. Cheap to clone; all clones are one host.
 #[derive(Clone)]
 pub struct Host {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<HostInner>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct HostInner {
     pub(crate) sources: Vec<Arc<dyn Source>>,
     /// How many calls of each source run at the same time, in the order of the sources.
     pub(crate) source_limits: Vec<Option<usize>>,
@@ -154,7 +154,7 @@ pub(crate) struct Inner {
     pub(crate) artifact_room: Arc<ArtifactRoom>,
     pub(crate) redactor: Arc<HostRedactor>,
     pub(crate) credentials: Credentials,
-    pub(crate) limits: Limits,
+    pub(crate) limits: HostLimits,
     pub(crate) require_shown: bool,
     /// The tenants of principals that belong to one, by name.
     tenants: HashMap<PrincipalName, String>,
@@ -162,11 +162,11 @@ pub(crate) struct Inner {
     settings: ArcSwap<Box<dyn OperatorSettings>>,
     /// One at a time, so that the catalog of an older list never takes the place of a newer one's.
     refreshing: tokio::sync::Mutex<()>,
-    state: State,
+    state: HostState,
 }
 
 /// What changes while the host runs.
-struct State {
+struct HostState {
     catalog: ArcSwap<Catalog>,
     generation: AtomicU64,
     /// The same for whoever wants to hear of it.
@@ -177,7 +177,7 @@ struct State {
     /// Why nothing that was remembered counts.
     rules_notices: Vec<CatalogNotice>,
     surfaces: Mutex<HashMap<SurfaceRequest, (u64, Arc<Surface>)>>,
-    declared: declared::Declared,
+    declared: declared::RecordedDeclarations,
     sessions: RwLock<HashMap<SessionId, Arc<Session>>>,
     running: Mutex<HashMap<InvocationId, Arc<LiveCall>>>,
     journal_failing: AtomicBool,
@@ -201,7 +201,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// More kinds of surface than this are rebuilt instead of kept.
 const KEPT_SURFACES: usize = 256;
 
-impl Inner {
+impl HostInner {
     /// The surface a session sees now.
     pub(crate) fn surface(&self, session: &Session) -> Arc<Surface> {
         let generation = self.state.generation.load(Ordering::Acquire);
@@ -228,7 +228,7 @@ impl Inner {
     }
 
     /// Whether a deferred tool may be called in this session.
-    pub(crate) fn is_shown(&self, session: &Session, entry: &Entry) -> bool {
+    pub(crate) fn is_shown(&self, session: &Session, entry: &CatalogEntry) -> bool {
         !self.require_shown || session.has_discovered(entry.id())
     }
 
@@ -461,7 +461,7 @@ impl Host {
     }
 
     /// The limits it was built with.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &HostLimits {
         &self.inner.limits
     }
 

@@ -31,7 +31,7 @@ mod record;
 mod session;
 
 pub use call::{
-    Answer, CallHandle, PendingCall, PendingCause, Standing,
+    CallHandle, CallHandleState, PendingCall, PendingCause, RecordedResult,
     explain::{
         DeclarationLayer, ExecutionLayer, Explanation, HookPlan, InterfaceLayer, InvocationLayer,
         KeptIn, KeptPlan, Layers, PermissionLayer, PersistenceLayer, ResultLayer, SchedulingLayer,
@@ -39,28 +39,31 @@ pub use call::{
     },
 };
 pub use catalog::{
-    Catalog, CatalogNotice, Entry, Listing, MemoryPins, OperatorSettings, PinStore, PinStoreError,
-    Schema, SchemaError, SourceSettings, SourceTrust, Surface, ToolFilter, ToolSettings, Violation,
+    Catalog, CatalogEntry, CatalogNotice, MemoryPins, OperatorSettings, PinStore, PinStoreError,
+    Schema, SchemaError, SchemaViolation, SourceSettings, SourceTrust, Surface, SurfaceEntry,
+    ToolFilter, ToolSettings,
 };
 pub use flow::{
-    approval::{Approvals, Closed, MemoryRules, RememberedRule, RuleStore, RuleStoreError},
+    approval::{
+        Approvals, MemoryRules, QuestionClosure, RememberedRule, RuleStore, RuleStoreError,
+    },
     credentials::CredentialGrant,
     hooks::{Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion},
     invocation::{
-        Acknowledged, CallRequest, CancelReason, Deadline, DeadlineBy, Heard, Listener, MatchedBy,
-        ModuleEvent, Patience, Wants,
+        AcknowledgementTiming, CallDeadline, CallRequest, CancelReason, DeadlineBy, EventDelivery,
+        EventInterest, EventListener, MatchedBy, ModuleEvent, Patience,
     },
     permission::{
-        Account, AuthorityAnswer, AuthorityFault, AuthorityQuestion, BareAllow, Change, ChangeKind,
-        ConsideredRule, DecisionAuthority, Delegation, Facts, PartDecision, Places, Policy,
-        PolicyEngine, PolicySpec, RuleProblem, RuleVoice,
+        Account, AuthorityAnswer, AuthorityFault, AuthorityQuestion, BareAllow, ConsideredRule,
+        DecisionAuthority, DecisionChange, DecisionChangeKind, Delegation, PartDecision,
+        PathBaseFolders, PermissionFacts, Policy, PolicyEngine, PolicySpec, RuleProblem, RuleVoice,
     },
     scheduling::{Outlook, OwnLimit, SchedulerLimits, Slots, WaitReason},
     witness::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart},
 };
 pub use host::{
-    ApprovalError, Decided, Earlier, FoundCall, Health, Host, HostBuilder, HostError,
-    InvocationView, Limits, SessionError, SourceNews, SourceReport, StatusWord,
+    ApprovalError, EarlierCall, FoundCall, Health, Host, HostBuilder, HostError, HostLimits,
+    InvocationView, SessionError, SourceNews, SourceReport, StatusWord, VerdictReceipt,
 };
 pub use record::{
     blobs::{
@@ -75,16 +78,16 @@ pub use record::{
         GENESIS, Journal, JournalError, JournalHead, MemoryJournal, Record, RecordKind, RequestKey,
         SessionPage, StoredRecord, Strength, chain,
     },
-    query::{Query, ToolPattern},
-    redaction::{Finding, KnownSecrets, Redactor, StreamRedactor, Window},
+    query::{Query, ToolQueryPattern},
+    redaction::{KnownSecrets, RedactionWindow, Redactor, SecretFinding, StreamRedactor},
     replay::{
         Cassette, CassetteCall, CassetteError, CassetteEvent, CassetteSession, CassetteTool,
         LeftOver, Matching, Pace, Recorder, ReplayOptions, ReplayReport,
     },
     retention::{
-        Cut, Due, Hold, Needed, PruneReport, Pruned, PrunedBody, Retention, plan_prune, prune,
-        pruned_record,
+        Due, Hold, PruneReport, PrunedBody, PrunedRange, Retention, RetentionCut,
+        RetentionExemptions, plan_prune, prune, pruned_record,
     },
     story::{CallOnRecord, EndOnRecord, question_of, verdict_of},
 };
-pub use session::{Session, Stay};
+pub use session::{Session, SessionGuard};

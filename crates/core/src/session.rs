@@ -19,7 +19,7 @@ use toolpost_model::{
 };
 
 use crate::{
-    call::Answer,
+    call::RecordedResult,
     catalog::Surface,
     flow::{invocation::LiveCall, permission::PolicyEngine, scheduling::batch::Batches},
     host::InForce,
@@ -72,7 +72,7 @@ const MAX_RULES: usize = 256;
 const MAX_SEEN: usize = 1 << 16;
 
 /// What taking a request id came to.
-pub(crate) enum Claimed {
+pub(crate) enum RequestIdStatus {
     /// It is taken, and nobody used it before.
     New,
     /// It is taken; the record may know of an earlier use.
@@ -83,7 +83,7 @@ pub(crate) enum Claimed {
 
 /// Where a session comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum SessionOrigin {
     /// Opened in this host's life, under an id that was never used.
     Opened,
     /// Perhaps in an earlier one.
@@ -91,9 +91,9 @@ pub(crate) enum Origin {
 }
 
 /// Keeps a session in memory while somebody is connected to it.
-pub struct Stay(Arc<Session>);
+pub struct SessionGuard(Arc<Session>);
 
-impl Drop for Stay {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         self.0.touch();
         self.0.running.fetch_sub(1, Ordering::Relaxed);
@@ -105,7 +105,7 @@ impl Drop for Stay {
 pub(crate) struct UnderWay {
     pub(crate) digest: [u8; 32],
     pub(crate) live: Arc<LiveCall>,
-    pub(crate) answer: watch::Receiver<Option<Arc<Answer>>>,
+    pub(crate) answer: watch::Receiver<Option<Arc<RecordedResult>>>,
 }
 
 impl Session {
@@ -114,12 +114,12 @@ impl Session {
         principal: Principal,
         mut request: SurfaceRequest,
         sources: usize,
-        origin: Origin,
+        origin: SessionOrigin,
     ) -> Self {
         request.role = principal.role;
         // Which tools are seen does not depend on it.
         let inline_chars = request.inline_chars.take();
-        let seen = (origin == Origin::Opened).then(HashSet::new);
+        let seen = (origin == SessionOrigin::Opened).then(HashSet::new);
         Self {
             scope: SessionScope {
                 session_id: id,
@@ -241,14 +241,14 @@ impl Session {
     }
 
     /// Takes the request id for a new call, or tells of the call that has it.
-    pub(crate) fn claim(&self, id: &RequestId, call: UnderWay) -> Claimed {
+    pub(crate) fn claim(&self, id: &RequestId, call: UnderWay) -> RequestIdStatus {
         let requests = &mut *self.requests.lock();
         if let Some(earlier) = requests.under_way.get(id) {
-            return Claimed::By(earlier.clone());
+            return RequestIdStatus::By(earlier.clone());
         }
         requests.under_way.insert(id.clone(), call);
         let Some(seen) = &mut requests.seen else {
-            return Claimed::MaybeKnown;
+            return RequestIdStatus::MaybeKnown;
         };
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
@@ -257,9 +257,9 @@ impl Session {
             requests.seen = None;
         }
         if is_new {
-            Claimed::New
+            RequestIdStatus::New
         } else {
-            Claimed::MaybeKnown
+            RequestIdStatus::MaybeKnown
         }
     }
 
@@ -273,9 +273,9 @@ impl Session {
     }
 
     /// Keeps the session in memory until the guard is dropped, however long nothing is called.
-    pub fn stay(self: &Arc<Self>) -> Stay {
+    pub fn stay(self: &Arc<Self>) -> SessionGuard {
         self.running.fetch_add(1, Ordering::Relaxed);
-        Stay(Arc::clone(self))
+        SessionGuard(Arc::clone(self))
     }
 
     pub(crate) fn touch(&self) {

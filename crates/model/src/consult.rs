@@ -70,7 +70,7 @@ impl ConsultKinds {
 
 /// One question.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct ConsultQuestion {
     /// What its answer is found by. Distinct among the questions that are asked together.
     pub key: String,
     /// What is asked for.
@@ -81,7 +81,7 @@ pub struct Question {
 
 /// The answer to one question.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reply {
+pub struct ConsultReply {
     /// The question's key.
     pub key: String,
     /// MCP's result for a request of that kind.
@@ -109,7 +109,7 @@ pub enum ConsultError {
 }
 
 /// Whoever made a call, as far as they can be asked something while it runs. Implemented by faces.
-pub trait Caller: Send + Sync + 'static {
+pub trait ConsultableCaller: Send + Sync + 'static {
     /// What may be asked.
     fn answers(&self) -> ConsultKinds;
 
@@ -122,6 +122,6 @@ pub trait Caller: Send + Sync + 'static {
     fn consult(
         &self,
         call: InvocationId,
-        questions: Vec<Question>,
-    ) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>>;
+        questions: Vec<ConsultQuestion>,
+    ) -> BoxFuture<'_, Result<Vec<ConsultReply>, ConsultError>>;
 }

@@ -33,7 +33,7 @@ pub struct Declaration {
     /// What comes out.
     pub output: OutputContract,
     /// Whether its schema is shown from the start.
-    pub loading: Loading,
+    pub loading: LoadingStrategy,
     /// Classification words, for filters and search.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tags: Vec<String>,
@@ -73,7 +73,7 @@ impl Declaration {
             lifecycle: Lifecycle::Available,
             input: InputContract::default(),
             output: OutputContract::default(),
-            loading: Loading::Eager,
+            loading: LoadingStrategy::Eager,
             tags: Vec::new(),
             version: String::new(),
             toolkit: String::new(),
@@ -138,7 +138,8 @@ pub enum Lifecycle {
 /// Whether a tool's schema is shown from the start or after a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Loading {
+#[schemars(rename = "Loading")]
+pub enum LoadingStrategy {
     /// In every list.
     Eager,
     /// Found by search; callable once it was shown in the session.
@@ -187,7 +188,7 @@ pub struct Requirements {
     pub model_capabilities: Vec<String>,
     /// Roles of which the caller must hold one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub roles: Vec<crate::Role>,
+    pub roles: Vec<crate::PrincipalRole>,
     /// Tasks or skills of which one must be active.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
@@ -229,10 +230,10 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Declaration, ExternalMapping, Lifecycle, Loading, ToolKind};
+    use super::{Declaration, ExternalMapping, Lifecycle, LoadingStrategy, ToolKind};
     use crate::{
         AccessKind, ArgumentKind, ArgumentMeaning, CancelSupport, ClassFact, EffectClass,
-        ExecutionKind, Interrupt, PersistStrategy, RiskLevel, Role,
+        ExecutionKind, Interrupt, PersistStrategy, PrincipalRole, RiskLevel,
     };
 
     /// What is written is read back, and written again it is the same text.
@@ -256,11 +257,11 @@ mod tests {
             Arc::new(json!({ "type": "object", "required": ["path"], "z": 1, "a": 2.5 }));
         declaration.input.examples = vec![json!({ "path": "a" })];
         declaration.output.schema = Some(Arc::new(json!({ "type": "array" })));
-        declaration.loading = Loading::Deferred;
+        declaration.loading = LoadingStrategy::Deferred;
         declaration.tags = vec!["io".to_owned()];
         declaration.version = "2".to_owned();
         declaration.toolkit = "desk".to_owned();
-        declaration.requires.roles = vec![Role::Operator];
+        declaration.requires.roles = vec![PrincipalRole::Operator];
         declaration.requires.tasks = vec!["review".to_owned()];
         declaration.external_mappings = vec![
             ExternalMapping::new("mcp", "read-file"),

@@ -66,7 +66,8 @@ pub enum EffectOrigin {
 /// Whether a resource is looked at or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Access {
+#[schemars(rename = "Access")]
+pub enum ResourceAccess {
     /// May be shared with other readers.
     Read,
     /// Needs the resource, and all beneath it, alone.
@@ -110,7 +111,7 @@ pub struct ResourceUse {
     /// What is used.
     pub key: ResourceKey,
     /// How.
-    pub access: Access,
+    pub access: ResourceAccess,
 }
 
 /// A path that the call changes and that tells agents what to do.
@@ -176,7 +177,7 @@ impl Effects {
 
     /// Adds a resource.
     #[must_use]
-    pub fn using(mut self, key: ResourceKey, access: Access) -> Self {
+    pub fn using(mut self, key: ResourceKey, access: ResourceAccess) -> Self {
         self.uses.push(ResourceUse { key, access });
         self
     }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{AppliedSandbox, Content, Truncation};
+use crate::{AppliedSandbox, ResultContent, Truncation};
 
 macro_rules! error_classes {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $explain:literal;)*) => {
@@ -156,7 +156,7 @@ pub struct ToolFailure {
     /// What confined the process, where one ran.
     pub sandbox: Option<Box<AppliedSandbox>>,
     /// What there is to show all the same, such as the output up to the deadline.
-    pub content: Vec<Content>,
+    pub content: Vec<ResultContent>,
     /// What of that was left out, where it is not the whole.
     pub truncated: Option<Box<Truncation>>,
     /// What the tool's own system said beside it.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ApprovalStatus, ArtifactRef, Content, InvocationId, SessionId, Stage};
+use crate::{ApprovalStatus, ArtifactRef, InvocationId, ResultContent, SessionId, Stage};
 
 /// One event of one call.
 #[derive(Clone, Debug, Serialize)]
@@ -32,7 +32,7 @@ pub enum EventBody {
         stage: Stage,
     },
     /// The work got further.
-    Progress(Progress),
+    Progress(ToolProgress),
     /// The tool says what it is doing.
     Status {
         /// In a few words.
@@ -50,7 +50,7 @@ pub enum EventBody {
         /// Its name within the call.
         name: String,
         /// The piece.
-        content: Content,
+        content: ResultContent,
     },
     /// A piece of the result was kept and can be read from now on.
     Kept(ArtifactRef),
@@ -155,7 +155,8 @@ impl OutputStream {
 
 /// How far the work got. All of it optional: say what is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Progress {
+#[schemars(rename = "Progress")]
+pub struct ToolProgress {
     /// What is being done.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub message: String,

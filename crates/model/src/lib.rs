@@ -48,16 +48,18 @@ pub use artifact::{
 };
 pub use batch::{BatchPlace, OnFailure, Ordering};
 pub use canonical::canonical_json;
-pub use consult::{Caller, ConsultError, ConsultKind, ConsultKinds, Question, Reply};
+pub use consult::{
+    ConsultError, ConsultKind, ConsultKinds, ConsultQuestion, ConsultReply, ConsultableCaller,
+};
 pub use declaration::{
-    Declaration, ExternalMapping, InputContract, Lifecycle, Loading, OutputContract, Requirements,
-    ToolKind,
+    Declaration, ExternalMapping, InputContract, Lifecycle, LoadingStrategy, OutputContract,
+    Requirements, ToolKind,
 };
 pub use effects::{
-    Access, EffectClass, EffectOrigin, Effects, PathCaution, ResourceKey, ResourceUse,
+    EffectClass, EffectOrigin, Effects, PathCaution, ResourceAccess, ResourceKey, ResourceUse,
 };
 pub use error::{ErrorClass, Recoverability, RetryGuidance, ToolError, ToolFailure};
-pub use event::{Event, EventBody, LogLevel, OutputChunk, OutputStream, Progress};
+pub use event::{Event, EventBody, LogLevel, OutputChunk, OutputStream, ToolProgress};
 pub use fn_tool::{FnTool, FnToolBuilder, schema_of};
 pub use hook::{HookDeed, HookEvent, HookRun, HookStanding};
 pub use id::{
@@ -75,21 +77,24 @@ pub use interface::{
 pub use path_rules::PathRulesInForce;
 pub use permission::{
     AuthorityKind, AuthorityName, AuthorityNameError, Behavior, ClassFinding, Comparison,
-    Condition, Decision, DecisionReason, DelegatedVote, Mode, ModeError, Principal, ReasonType,
-    Remember, Role, Rule, RuleError, RuleOrigin, RuleRef, RuleTests, Selector, ToolPattern, Vote,
-    matches_any,
+    Condition, Decision, DecisionReason, DelegatedVote, ModeError, PermissionMode, Principal,
+    PrincipalRole, ReasonType, Remember, Rule, RuleError, RuleOrigin, RuleRef, RuleTests, Selector,
+    ToolPattern, Vote, matches_any,
 };
 pub use program::{ProgramChange, ProgramContent, ProgramFile};
-pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult, Truncation};
+pub use result::{
+    Disposition, Outcome, ResultContent, Timings, ToolOutput, ToolResult, Truncation,
+};
 pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxPlan, SandboxProfile, SandboxTier};
 pub use secret::Secret;
 pub use shares::{DividedLimit, LimitUse, ShareRefusal, ShareRules, ShareTable};
 pub use source::{
-    BoxFuture, Companions, Naming, Provenance, Quarantined, Refusal, SessionScope, Source,
+    BoxFuture, Companions, InputRefusal, Provenance, QuarantinedDefinition, SessionScope, Source,
     SourceError, SourceFeed, SourceHealth, SourceNotice, SourceProblem, SourceSession, SourceState,
+    WireNaming,
 };
 pub use stage::{Stage, Transition};
-pub use surface::{HiddenReason, Scope, SurfaceRequest, Visibility};
+pub use surface::{HiddenReason, SurfaceRequest, SurfaceScope, Visibility};
 pub use tool::{
     CallContext, CallPort, CallReport, CallableTool, DynTool, NestedCall, Tool, ToolCall,
 };

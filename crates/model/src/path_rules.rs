@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Access, Principal};
+use crate::{Principal, ResourceAccess};
 
 /// The path rules in force at one moment.
 ///
@@ -19,7 +19,7 @@ pub trait PathRulesInForce: Send + Sync {
     fn has_path_rules(&self, caller: Option<&Principal>) -> bool;
 
     /// Whether rules let the caller use a path: absolute, links resolved.
-    fn may_use(&self, path: &Path, access: Access, caller: Option<&Principal>) -> bool;
+    fn may_use(&self, path: &Path, access: ResourceAccess, caller: Option<&Principal>) -> bool;
 
     /// The number of this set of rules: another set has another number.
     fn generation(&self) -> u64;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{EffectClass, PrincipalName};
 
 pub use authority::{AuthorityKind, AuthorityName, AuthorityNameError, DelegatedVote};
-pub use mode::{Mode, ModeError};
+pub use mode::{ModeError, PermissionMode};
 pub use rule::{Remember, Rule, RuleError, RuleOrigin, RuleRef, RuleTests};
 pub use selector::{Comparison, Condition, Selector, ToolPattern, matches_any};
 
@@ -31,7 +31,8 @@ pub use selector::{Comparison, Condition, Selector, ToolPattern, matches_any};
     JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+#[schemars(rename = "Role")]
+pub enum PrincipalRole {
     /// Calls tools. Sees and ends its own calls only.
     #[default]
     Agent,
@@ -39,7 +40,7 @@ pub enum Role {
     Operator,
 }
 
-impl Role {
+impl PrincipalRole {
     /// The word in configuration and records.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -55,7 +56,7 @@ pub struct Principal {
     /// By name.
     pub name: PrincipalName,
     /// And role.
-    pub role: Role,
+    pub role: PrincipalRole,
 }
 
 impl Principal {
@@ -63,7 +64,7 @@ impl Principal {
     pub fn agent(name: &str) -> Self {
         Self {
             name: PrincipalName::new(name),
-            role: Role::Agent,
+            role: PrincipalRole::Agent,
         }
     }
 
@@ -71,7 +72,7 @@ impl Principal {
     pub fn operator(name: &str) -> Self {
         Self {
             name: PrincipalName::new(name),
-            role: Role::Operator,
+            role: PrincipalRole::Operator,
         }
     }
 }
@@ -164,7 +165,7 @@ pub struct Decision {
     /// The class it was decided on.
     pub class: EffectClass,
     /// The mode in force.
-    pub mode: Mode,
+    pub mode: PermissionMode,
     /// The deciding ground.
     pub reason: DecisionReason,
     /// The other rules that matched.

@@ -92,7 +92,8 @@ impl Disposition {
 /// A piece of content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Content {
+#[schemars(rename = "Content")]
+pub enum ResultContent {
     /// Text.
     Text {
         /// The text.
@@ -156,7 +157,7 @@ pub enum Content {
     },
 }
 
-impl Content {
+impl ResultContent {
     /// How many bytes it holds.
     pub fn size(&self) -> usize {
         match self {
@@ -234,7 +235,7 @@ pub struct Truncation {
 #[derive(Clone, Debug, Default)]
 pub struct ToolOutput {
     /// For the model, in order.
-    pub content: Vec<Content>,
+    pub content: Vec<ResultContent>,
     /// For programs; fits the output schema where there is one.
     pub structured: Option<Value>,
     /// One line for people.
@@ -257,7 +258,7 @@ impl ToolOutput {
     /// Text and nothing else.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
-            content: vec![Content::text(text)],
+            content: vec![ResultContent::text(text)],
             ..Self::default()
         }
     }
@@ -285,9 +286,9 @@ impl ToolOutput {
         let is_blank = self
             .content
             .iter()
-            .all(|piece| matches!(piece, Content::Text { text } if text.is_empty()));
+            .all(|piece| matches!(piece, ResultContent::Text { text } if text.is_empty()));
         if let Some(summary) = self.summary.as_ref().filter(|_| is_blank) {
-            self.content = vec![Content::text(summary.clone())];
+            self.content = vec![ResultContent::text(summary.clone())];
         }
         self
     }
@@ -357,7 +358,7 @@ pub struct ToolResult {
     /// Not a success.
     pub is_error: bool,
     /// For the model, in order.
-    pub content: Vec<Content>,
+    pub content: Vec<ResultContent>,
     /// For programs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub structured_content: Option<Value>,
@@ -471,7 +472,7 @@ impl ToolResult {
     fn has_text(&self) -> bool {
         self.content
             .iter()
-            .filter_map(Content::reading)
+            .filter_map(ResultContent::reading)
             .any(|text| !text.is_empty())
     }
 
@@ -495,7 +496,11 @@ impl ToolResult {
     /// All text pieces joined, or the structured content as JSON: what a text-only model is given. Where there is
     /// nothing, or only a part, the text says so: silence would look like a lost result.
     pub fn model_text(&self) -> String {
-        let texts: Vec<Cow<'_, str>> = self.content.iter().filter_map(Content::reading).collect();
+        let texts: Vec<Cow<'_, str>> = self
+            .content
+            .iter()
+            .filter_map(ResultContent::reading)
+            .collect();
         match (&self.error, &self.structured_content) {
             (Some(error), _) => {
                 let hint = error

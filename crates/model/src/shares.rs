@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use crate::{Principal, Role};
+use crate::{Principal, PrincipalRole};
 
 /// A limit below this is not worth a reserve: its share is one or two already.
 const LEAST_DIVIDED: u64 = 8;
@@ -115,7 +115,12 @@ impl DividedLimit {
     }
 
     /// Whether somebody may have so much more.
-    pub fn admit(&self, role: Role, in_use: &LimitUse, more: u64) -> Result<(), ShareRefusal> {
+    pub fn admit(
+        &self,
+        role: PrincipalRole,
+        in_use: &LimitUse,
+        more: u64,
+    ) -> Result<(), ShareRefusal> {
         let LimitUse {
             own,
             agents,
@@ -125,7 +130,7 @@ impl DividedLimit {
         if all.saturating_add(more) > self.total {
             return Err(ShareRefusal::Total { limit: self.total });
         }
-        if role == Role::Operator {
+        if role == PrincipalRole::Operator {
             return Ok(());
         }
         let then = agents.saturating_add(more);
@@ -218,7 +223,8 @@ impl ShareTable {
     /// Gives a caller one more.
     pub fn take(&mut self, principal: &Principal) -> Result<(), ShareRefusal> {
         let own = self.own(principal);
-        let others = self.active_agents - usize::from(own > 0 && principal.role == Role::Agent);
+        let others =
+            self.active_agents - usize::from(own > 0 && principal.role == PrincipalRole::Agent);
         let in_use = LimitUse {
             own,
             agents: self.agents,
@@ -228,7 +234,7 @@ impl ShareTable {
         self.limit.admit(principal.role, &in_use, 1)?;
         *self.uses.entry(principal.clone()).or_default() += 1;
         self.all += 1;
-        if principal.role == Role::Agent {
+        if principal.role == PrincipalRole::Agent {
             self.agents += 1;
             self.active_agents += usize::from(own == 0);
         }
@@ -246,7 +252,7 @@ impl ShareTable {
             self.uses.remove(principal);
         }
         self.all -= 1;
-        if principal.role == Role::Agent {
+        if principal.role == PrincipalRole::Agent {
             self.agents -= 1;
             self.active_agents -= usize::from(is_gone);
         }

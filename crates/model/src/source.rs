@@ -23,7 +23,7 @@ pub trait Source: Send + Sync + 'static {
     fn origin(&self) -> EffectOrigin;
 
     /// How its tools are named on the wire.
-    fn naming(&self) -> Naming;
+    fn naming(&self) -> WireNaming;
 
     /// Where its tools come from. Fail-closed: a source that does not override this is an outside one.
     fn provenance(&self) -> Provenance {
@@ -55,7 +55,7 @@ pub trait Source: Send + Sync + 'static {
     }
 
     /// Takes definitions that were kept back: of one tool, or all as they are now. With `seen`, a
-    /// [`Quarantined::digest`], only that very definition: a server may change it again while somebody reads. Gives the
+    /// [`QuarantinedDefinition::digest`], only that very definition: a server may change it again while somebody reads. Gives the
     /// tools that may be used from now on.
     fn accept<'a>(
         &'a self,
@@ -108,7 +108,7 @@ pub struct SessionScope {
 /// A source, opened for a session.
 pub trait SourceSession: Send + Sync {
     /// Checks the values, after the schema and before any I/O.
-    fn check(&self, tool: &ToolId, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, tool: &ToolId, input: &CallInput) -> Result<(), InputRefusal> {
         let _ = (tool, input);
         Ok(())
     }
@@ -175,7 +175,7 @@ pub trait SourceSession: Send + Sync {
 
 /// How tools are named on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Naming {
+pub enum WireNaming {
     /// By their bare name: native tools, and what the operator wants so.
     Bare,
     /// As `namespace__name`.
@@ -249,7 +249,7 @@ pub struct SourceHealth {
     pub restarts: u64,
     /// Definitions that are kept back until an operator accepts them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub quarantined: Vec<Quarantined>,
+    pub quarantined: Vec<QuarantinedDefinition>,
 }
 
 /// How a source is doing, in one word.
@@ -284,7 +284,8 @@ impl SourceState {
 
 /// A definition that is kept back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Quarantined {
+#[schemars(rename = "Quarantined")]
+pub struct QuarantinedDefinition {
     /// The tool.
     pub tool: ToolId,
     /// `new` or `changed`.
@@ -405,7 +406,7 @@ impl SourceProblem {
 
 /// Why values were refused before any I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct InputRefusal {
     /// The kind; usually [`ErrorClass::InvalidArguments`].
     pub class: ErrorClass,
     /// JSON pointer of the value.
@@ -414,7 +415,7 @@ pub struct Refusal {
     pub message: String,
 }
 
-impl Refusal {
+impl InputRefusal {
     /// The value at `at` cannot work.
     pub fn invalid(at: impl Into<String>, message: impl Into<String>) -> Self {
         Self {

@@ -3,17 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Role;
+use crate::PrincipalRole;
 
 /// Who is asking for tools, and for what.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SurfaceRequest {
     /// What the surface is for.
-    pub scope: Scope,
+    pub scope: SurfaceScope,
     /// The caller's role. Set by the face from the token, never by the caller.
     #[serde(skip)]
-    pub role: Role,
+    pub role: PrincipalRole,
     /// The tenant that the caller belongs to. Set by the host from the token, never by the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
@@ -35,8 +35,8 @@ pub struct SurfaceRequest {
 impl Default for SurfaceRequest {
     fn default() -> Self {
         Self {
-            scope: Scope::Session,
-            role: Role::Agent,
+            scope: SurfaceScope::Session,
+            role: PrincipalRole::Agent,
             tenant: None,
             task: None,
             skills: Vec::new(),
@@ -49,7 +49,8 @@ impl Default for SurfaceRequest {
 /// What a surface is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+#[schemars(rename = "Scope")]
+pub enum SurfaceScope {
     /// One turn of a conversation.
     Turn,
     /// One task.

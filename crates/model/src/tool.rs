@@ -10,11 +10,11 @@ use std::{
 use serde_json::{Map, Value};
 
 use crate::{
-    Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallInput, ConsultError,
-    ConsultKinds, Content, Declaration, Effects, ErrorClass, EventBody, InvocationId, LogLevel,
-    NewArtifact, OutputChunk, Principal, ProgramFile, Progress, Provenance, Question, Refusal,
-    Reply, SandboxPlan, SandboxProfile, SessionId, Stage, StoredArtifact, ToolFailure, ToolId,
-    ToolOutput, ToolResult, TraceContext,
+    ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallInput, ConsultError, ConsultKinds,
+    ConsultQuestion, ConsultReply, Declaration, Effects, ErrorClass, EventBody, InputRefusal,
+    InvocationId, LogLevel, NewArtifact, OutputChunk, Principal, ProgramFile, Provenance,
+    ResourceAccess, ResultContent, SandboxPlan, SandboxProfile, SessionId, Stage, StoredArtifact,
+    ToolFailure, ToolId, ToolOutput, ToolProgress, ToolResult, TraceContext,
 };
 
 /// One tool.
@@ -40,7 +40,7 @@ pub trait Tool: Send + Sync + 'static {
     fn declaration(&self) -> Declaration;
 
     /// Checks the values, after the schema and before any I/O.
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let _ = input;
         Ok(())
     }
@@ -81,7 +81,7 @@ pub trait DynTool: Send + Sync + 'static {
     /// See [`Tool::declaration`].
     fn declaration(&self) -> Declaration;
     /// See [`Tool::check`].
-    fn check(&self, input: &CallInput) -> Result<(), Refusal>;
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal>;
     /// See [`Tool::effects`].
     fn effects(&self, input: &CallInput) -> Option<Effects>;
     /// See [`Tool::sandbox`].
@@ -100,7 +100,7 @@ impl<T: Tool> DynTool for T {
         Tool::declaration(self)
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         Tool::check(self, input)
     }
 
@@ -159,7 +159,10 @@ pub trait CallPort: Send + Sync {
     }
 
     /// Asks the caller.
-    fn consult(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
+    fn consult(
+        &self,
+        questions: Vec<ConsultQuestion>,
+    ) -> BoxFuture<'_, Result<Vec<ConsultReply>, ConsultError>> {
         let _ = questions;
         Box::pin(std::future::ready(Err(ConsultError::Nobody)))
     }
@@ -195,7 +198,7 @@ pub trait CallPort: Send + Sync {
 
     /// Whether rules let this call use a path: absolute, links resolved. A tool that meets paths its effects did not
     /// name, as a search does, asks for each.
-    fn may_use(&self, path: &Path, access: Access) -> bool {
+    fn may_use(&self, path: &Path, access: ResourceAccess) -> bool {
         let _ = (path, access);
         true
     }
@@ -385,7 +388,10 @@ impl CallContext {
     }
 
     /// Asks the caller, and waits. The call's deadline stands still meanwhile.
-    pub async fn consult(&self, questions: Vec<Question>) -> Result<Vec<Reply>, ConsultError> {
+    pub async fn consult(
+        &self,
+        questions: Vec<ConsultQuestion>,
+    ) -> Result<Vec<ConsultReply>, ConsultError> {
         self.0.consult(questions).await
     }
 
@@ -415,7 +421,7 @@ impl CallContext {
     }
 
     /// Whether rules let this call use a path: absolute, links resolved.
-    pub fn may_use(&self, path: &Path, access: Access) -> bool {
+    pub fn may_use(&self, path: &Path, access: ResourceAccess) -> bool {
         self.0.may_use(path, access)
     }
 
@@ -487,7 +493,7 @@ impl CallContext {
     }
 
     /// Says how far the work got.
-    pub fn progress(&self, progress: Progress) {
+    pub fn progress(&self, progress: ToolProgress) {
         self.0.emit(EventBody::Progress(progress));
     }
 
@@ -512,7 +518,7 @@ impl CallContext {
     }
 
     /// Hands over a named piece of the result before the end.
-    pub fn artifact(&self, name: impl Into<String>, content: Content) {
+    pub fn artifact(&self, name: impl Into<String>, content: ResultContent) {
         self.0.emit(EventBody::Artifact {
             name: name.into(),
             content,

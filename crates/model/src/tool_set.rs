@@ -3,25 +3,25 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    BoxFuture, CallInput, Declaration, DynTool, EffectOrigin, Effects, Naming, ProgramFile,
-    Provenance, Refusal, SandboxPlan, SandboxProfile, SessionId, SessionScope, Source, SourceError,
-    SourceSession, Tool, ToolCall, ToolFailure, ToolId, ToolOutput,
+    BoxFuture, CallInput, Declaration, DynTool, EffectOrigin, Effects, InputRefusal, ProgramFile,
+    Provenance, SandboxPlan, SandboxProfile, SessionId, SessionScope, Source, SourceError,
+    SourceSession, Tool, ToolCall, ToolFailure, ToolId, ToolOutput, WireNaming,
 };
 
 /// Tools compiled into the host, as a source.
 pub struct ToolSet {
     name: String,
     declarations: Vec<Declaration>,
-    tools: Arc<Tools>,
+    tools: Arc<DynToolMap>,
     when_session_closes: Option<SessionClosed>,
 }
 
-type Tools = HashMap<ToolId, Arc<dyn DynTool>>;
+type DynToolMap = HashMap<ToolId, Arc<dyn DynTool>>;
 type SessionClosed = Arc<dyn Fn(&SessionId) + Send + Sync>;
 
 /// The set, opened for one session.
 struct OpenTools {
-    tools: Arc<Tools>,
+    tools: Arc<DynToolMap>,
     session: SessionId,
     when_closed: Option<SessionClosed>,
 }
@@ -76,8 +76,8 @@ impl Source for ToolSet {
         EffectOrigin::HostCode
     }
 
-    fn naming(&self) -> Naming {
-        Naming::Bare
+    fn naming(&self) -> WireNaming {
+        WireNaming::Bare
     }
 
     fn provenance(&self) -> Provenance {
@@ -102,7 +102,7 @@ impl Source for ToolSet {
 }
 
 impl SourceSession for OpenTools {
-    fn check(&self, tool: &ToolId, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, tool: &ToolId, input: &CallInput) -> Result<(), InputRefusal> {
         self.tools
             .get(tool)
             .map_or(Ok(()), |tool| tool.check(input))

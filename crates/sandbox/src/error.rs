@@ -75,14 +75,14 @@ fn said(stderr: &str) -> String {
 
 /// What went wrong in the launcher, as it travels to the host.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Failure {
+pub(crate) enum LauncherFailure {
     Command { errno: i32 },
     Directory { errno: i32 },
     Sandbox { step: String, errno: i32 },
     Incomplete { applied: Box<AppliedSandbox> },
 }
 
-impl Failure {
+impl LauncherFailure {
     pub(crate) fn sandbox(step: impl Into<String>, errno: rustix::io::Errno) -> Self {
         Self::Sandbox {
             step: step.into(),

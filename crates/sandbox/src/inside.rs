@@ -25,8 +25,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use toolpost_model::{SandboxProfile, SandboxTier};
 
-use crate::error::Failure;
-use crate::message::{self, Message, Order};
+use crate::error::LauncherFailure;
+use crate::message::{self, LaunchOrder, LauncherMessage};
 use crate::sys;
 use keeper::Tree;
 pub(crate) use room::SYSTEM;
@@ -46,10 +46,10 @@ pub(crate) fn run() -> ! {
     std::process::exit(code)
 }
 
-fn serve(control: &OwnedFd, order: Order, stdin: Option<OwnedFd>) -> i32 {
+fn serve(control: &OwnedFd, order: LaunchOrder, stdin: Option<OwnedFd>) -> i32 {
     let told = match launch(control, order, stdin) {
         Ok(()) => return 0,
-        Err(failure) => tell(control, &Message::Failed(failure)),
+        Err(failure) => tell(control, &LauncherMessage::Failed(failure)),
     };
     if told.is_ok() { 0 } else { NO_HOST }
 }
@@ -58,13 +58,17 @@ fn serve(control: &OwnedFd, order: Order, stdin: Option<OwnedFd>) -> i32 {
 #[derive(Debug, Default)]
 struct Built {
     in_user_namespace: bool,
-    furnished: room::Furnished,
+    furnished: room::PathProtectionReport,
     /// Control groups that could not be joined.
     uncounted: bool,
     mask: u32,
 }
 
-fn launch(control: &OwnedFd, order: Order, stdin: Option<OwnedFd>) -> Result<(), Failure> {
+fn launch(
+    control: &OwnedFd,
+    order: LaunchOrder,
+    stdin: Option<OwnedFd>,
+) -> Result<(), LauncherFailure> {
     let mask = rustix::process::umask(Mode::empty()).bits();
     let mut built = Built {
         uncounted: !join(&order),
@@ -89,7 +93,9 @@ fn launch(control: &OwnedFd, order: Order, stdin: Option<OwnedFd>) -> Result<(),
         }
         None => {
             let failed = first_process(control, &order, built, stdin).err();
-            let told = failed.map_or(Ok(()), |failure| tell(control, &Message::Failed(failure)));
+            let told = failed.map_or(Ok(()), |failure| {
+                tell(control, &LauncherMessage::Failed(failure))
+            });
             std::process::exit(if told.is_ok() { 0 } else { NO_HOST })
         }
     }
@@ -97,10 +103,10 @@ fn launch(control: &OwnedFd, order: Order, stdin: Option<OwnedFd>) -> Result<(),
 
 fn first_process(
     control: &OwnedFd,
-    order: &Order,
+    order: &LaunchOrder,
     mut built: Built,
     stdin: Option<OwnedFd>,
-) -> Result<(), Failure> {
+) -> Result<(), LauncherFailure> {
     namespaces::settle(order.profile)?;
     built.furnished = room::furnish(order, built.in_user_namespace)?;
     privileges::no_new_privileges().map_err(at("renounce privileges"))?;
@@ -109,12 +115,12 @@ fn first_process(
     keeper::keep(control, order, &built, stdin, Tree::Namespace)
 }
 
-fn is_isolated(order: &Order) -> bool {
+fn is_isolated(order: &LaunchOrder) -> bool {
     order.tier == SandboxTier::A && order.profile != SandboxProfile::None
 }
 
 /// The launcher and all it starts count towards the job, and are the first to go when memory runs out.
-fn join(order: &Order) -> bool {
+fn join(order: &LaunchOrder) -> bool {
     let _ = write_file(Path::new("/proc/self/oom_score_adj"), b"300");
     order
         .counting
@@ -123,7 +129,7 @@ fn join(order: &Order) -> bool {
         .all(|file| write_file(file.path(), b"0").is_ok())
 }
 
-fn take_order() -> Result<(OwnedFd, Order, Option<OwnedFd>), Errno> {
+fn take_order() -> Result<(OwnedFd, LaunchOrder, Option<OwnedFd>), Errno> {
     let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     // Whatever the host had open by mistake; the control socket is the lowest free one.
     sys::close_from(4)?;
@@ -143,7 +149,7 @@ fn take_order() -> Result<(OwnedFd, Order, Option<OwnedFd>), Errno> {
     }
     let mut body = vec![0; message::frame_length(head).map_err(|_| Errno::MSGSIZE)?];
     read_whole(&control, &mut body)?;
-    let order: Order = serde_json::from_slice(&body).map_err(|_| Errno::BADMSG)?;
+    let order: LaunchOrder = serde_json::from_slice(&body).map_err(|_| Errno::BADMSG)?;
     if order.stdin_comes != passed.is_some() {
         return Err(Errno::BADMSG);
     }
@@ -173,7 +179,7 @@ fn write_whole(to: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-fn tell(control: &OwnedFd, message: &Message) -> Result<(), Errno> {
+fn tell(control: &OwnedFd, message: &LauncherMessage) -> Result<(), Errno> {
     write_whole(control, &message::frame(message).map_err(|_| Errno::INVAL)?)
 }
 
@@ -199,6 +205,6 @@ fn names_in(directory: &Path) -> Result<Vec<OsString>, Errno> {
     Ok(names)
 }
 
-fn at(step: &'static str) -> impl Fn(Errno) -> Failure {
-    move |errno| Failure::sandbox(step, errno)
+fn at(step: &'static str) -> impl Fn(Errno) -> LauncherFailure {
+    move |errno| LauncherFailure::sandbox(step, errno)
 }

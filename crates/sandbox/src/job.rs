@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use toolpost_model::{Access, SandboxProfile};
+use toolpost_model::{ResourceAccess, SandboxProfile};
 
 /// Where `HOME` should point to: a directory of its own for each job. Where the job has no private `/tmp`, the
 /// launcher puts the real place of that directory into `HOME` and `TMPDIR`.
@@ -20,7 +20,7 @@ pub const PRIVATE_TMP: &str = "/tmp";
 
 /// One command to run.
 #[derive(Debug)]
-pub struct Job {
+pub struct SandboxJob {
     /// The program and its arguments. A program without a slash is looked for in the job's own `PATH`.
     pub argv: Vec<OsString>,
     /// All of the command's environment.
@@ -30,7 +30,7 @@ pub struct Job {
     /// What it reads.
     pub stdin: Stdin,
     /// Where its complaints go.
-    pub stderr: Stderr,
+    pub stderr: StderrTarget,
     /// What it may do.
     pub confines: Confines,
 }
@@ -41,7 +41,7 @@ pub enum Stdin {
     /// Nothing: the end is there at once.
     #[default]
     Null,
-    /// A pipe; see [`Process::take_stdin`](crate::Process::take_stdin).
+    /// A pipe; see [`SandboxedProcess::take_stdin`](crate::SandboxedProcess::take_stdin).
     Piped,
     /// This descriptor, usually one end of a pair of sockets, for commands that are talked with.
     Socket(OwnedFd),
@@ -49,7 +49,7 @@ pub enum Stdin {
 
 /// Where a command's standard error goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stderr {
+pub enum StderrTarget {
     /// Its own pipe.
     #[default]
     Piped,
@@ -63,7 +63,7 @@ pub struct Confines {
     /// What is allowed as a whole.
     pub profile: SandboxProfile,
     /// The directories it works in. Beside them it sees the system's own directories only.
-    pub roots: Vec<Root>,
+    pub roots: Vec<SandboxRoot>,
     /// Further files and directories it may read, such as toolchains beneath the home directory. Missing ones are
     /// passed over.
     pub readable: Vec<PathBuf>,
@@ -87,11 +87,11 @@ pub struct Confines {
 
 /// A directory a command works in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Root {
+pub struct SandboxRoot {
     /// Its absolute path, without links.
     pub path: PathBuf,
     /// Whether it may be written where the profile allows writing.
-    pub access: Access,
+    pub access: ResourceAccess,
 }
 
 /// How much a job may use, all its processes together where the machine can count so.
@@ -126,7 +126,7 @@ impl Default for ProcessLimits {
 
 /// How a command ended: with a code or by a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct CommandExit {
     /// What it said itself.
     pub code: Option<i32>,
     /// What ended it.

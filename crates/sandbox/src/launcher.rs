@@ -26,22 +26,22 @@ use toolpost_model::{SandboxProfile, SandboxTier};
 
 use crate::LAUNCH_ARGUMENT;
 use crate::error::LaunchError;
-use crate::job::{Job, Stderr, Stdin};
-use crate::machine::{Cgroups, HostName, Purpose, Scratch, system_secrets};
-use crate::message::{self, Message, Octets};
+use crate::job::{SandboxJob, StderrTarget, Stdin};
+use crate::machine::{CgroupPurpose, Cgroups, HostName, Scratch, system_secrets};
+use crate::message::{self, LauncherMessage, Octets};
 use crate::probe::ProbePlan;
-use crate::process::{Control, Process, Streams};
+use crate::process::{Control, ProcessStreams, SandboxedProcess};
 use crate::undertaker::{Remains, Undertaker};
-use order::Errand;
+use order::LaunchPreparation;
 
 /// Starts commands in confines. Cheap to clone; all clones share what the self-test found.
 #[derive(Clone, Debug)]
 pub struct Launcher {
-    shared: Arc<Shared>,
+    shared: Arc<LauncherState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct LauncherState {
     means: Means,
     at_most: SandboxTier,
     /// Made when somebody first asks: a host that starts no process spares itself that.
@@ -81,7 +81,7 @@ impl Launcher {
             undertaker: Undertaker::new(),
         };
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(LauncherState {
                 means,
                 at_most: tier,
                 self_test: OnceLock::new(),
@@ -111,9 +111,9 @@ impl Launcher {
         tested.map_err(|error| LaunchError::Launcher(std::io::Error::other(error)))
     }
 
-    /// Starts a command. It runs, confined as [`Process::applied`] says, when this returns; if this fails, nothing of
+    /// Starts a command. It runs, confined as [`SandboxedProcess::applied`] says, when this returns; if this fails, nothing of
     /// it ran. Must be called within a Tokio runtime.
-    pub async fn start(&self, job: Job) -> Result<Process, LaunchError> {
+    pub async fn start(&self, job: SandboxJob) -> Result<SandboxedProcess, LaunchError> {
         let program = job
             .argv
             .first()
@@ -121,7 +121,7 @@ impl Launcher {
             .unwrap_or_default();
         let directory = job.directory.clone();
         let spawned = self.shared.means.spawn(job, self.known_tier().await?)?;
-        let Spawned {
+        let LauncherProcess {
             charge,
             control,
             order,
@@ -134,14 +134,18 @@ impl Launcher {
             .map_err(LaunchError::Launcher)?;
         let mut control =
             tokio::net::UnixStream::from_std(control).map_err(LaunchError::Launcher)?;
-        let streams = Streams::new(stdin, stdout, stderr).map_err(LaunchError::Launcher)?;
+        let streams = ProcessStreams::new(stdin, stdout, stderr).map_err(LaunchError::Launcher)?;
         // A launcher that is already gone is heard of below, with what it said.
         let _ = control.write_all(&order).await;
         let mut control = Control::new(control);
         match control.next_message().await {
-            Some(Message::Running(applied)) => Ok(Process::new(charge, control, streams, *applied)),
-            Some(Message::Failed(failure)) => Err(order::explain(failure, program, directory)),
-            Some(Message::Ended { .. }) | None => Err(LaunchError::Silent {
+            Some(LauncherMessage::Running(applied)) => {
+                Ok(SandboxedProcess::new(charge, control, streams, *applied))
+            }
+            Some(LauncherMessage::Failed(failure)) => {
+                Err(order::explain(failure, program, directory))
+            }
+            Some(LauncherMessage::Ended { .. }) | None => Err(LaunchError::Silent {
                 stderr: streams.last_words().await,
             }),
         }
@@ -149,7 +153,7 @@ impl Launcher {
 }
 
 /// A launcher process that has its order on the way. Dropped, it is let go of and cleared up after.
-struct Spawned {
+struct LauncherProcess {
     charge: Charge,
     control: UnixStream,
     /// What is still to be sent.
@@ -194,7 +198,7 @@ impl Drop for Charge {
 }
 
 impl Means {
-    fn spawn(&self, job: Job, tier: SandboxTier) -> Result<Spawned, LaunchError> {
+    fn spawn(&self, job: SandboxJob, tier: SandboxTier) -> Result<LauncherProcess, LaunchError> {
         order::check(&job)?;
         let scratch = match is_isolated(tier, job.confines.profile) {
             true => None,
@@ -206,17 +210,17 @@ impl Means {
     /// The same with a probe in the command's place.
     fn spawn_probe(
         &self,
-        job: Job,
+        job: SandboxJob,
         tier: SandboxTier,
         plan: ProbePlan,
-    ) -> Result<Spawned, LaunchError> {
+    ) -> Result<LauncherProcess, LaunchError> {
         let mut errand = order::write(job, tier, &self.secrets, None)?;
         errand.order.probe = Some(plan);
         self.send_off(errand)
     }
 
-    fn send_off(&self, errand: Errand) -> Result<Spawned, LaunchError> {
-        let Errand {
+    fn send_off(&self, errand: LaunchPreparation) -> Result<LauncherProcess, LaunchError> {
+        let LaunchPreparation {
             mut order,
             pass,
             stdin,
@@ -227,12 +231,12 @@ impl Means {
         let (control, theirs) = UnixStream::pair().map_err(failed)?;
         let (stdout, their_stdout) = pipe()?;
         let (stderr, their_stderr) = match stderr {
-            Stderr::Piped => pipe().map(|(ours, theirs)| (Some(ours), theirs))?,
-            Stderr::WithStdout => (None, their_stdout.try_clone().map_err(failed)?),
+            StderrTarget::Piped => pipe().map(|(ours, theirs)| (Some(ours), theirs))?,
+            StderrTarget::WithStdout => (None, their_stdout.try_clone().map_err(failed)?),
         };
         let purpose = match is_isolated(order.tier, order.profile) {
-            true => Purpose::Counting,
-            false => Purpose::CountingAndKilling,
+            true => CgroupPurpose::Counting,
+            false => CgroupPurpose::CountingAndKilling,
         };
         let leaf = self.cgroups.leaf(&self.host, &order.limits, purpose);
         order.counting = leaf.counting.clone();
@@ -270,7 +274,7 @@ impl Means {
             Err(errno) => return Err(failed(errno.into())),
         };
         bytes.drain(..sent);
-        Ok(Spawned {
+        Ok(LauncherProcess {
             charge,
             control,
             order: bytes,

@@ -1,6 +1,6 @@
 //! Starts processes that can do only what their profile says.
 //!
-//! A host makes one [`Launcher`] and gives it a [`Job`] for each command. The launcher is a process of its own: the
+//! A host makes one [`Launcher`] and gives it a [`SandboxJob`] for each command. The launcher is a process of its own: the
 //! host's binary, started again, whose `main` calls [`launch_if_asked`] before anything else. It builds the confines
 //! around itself, reports what it built, and only then becomes the command. [`toolpost_model::AppliedSandbox`] is that
 //! report, never a wish.
@@ -20,11 +20,12 @@ mod undertaker;
 
 pub use error::{LaunchError, LockDownError};
 pub use job::{
-    Confines, Ended, Job, PRIVATE_HOME, PRIVATE_TMP, ProcessLimits, Root, Stderr, Stdin,
+    CommandExit, Confines, PRIVATE_HOME, PRIVATE_TMP, ProcessLimits, SandboxJob, SandboxRoot,
+    StderrTarget, Stdin,
 };
 pub use launcher::{Check, Launcher, SelfTest};
 pub use lock::{LockedDown, ThreadConfinement, confine_thread, harden_host, lock_down};
-pub use process::Process;
+pub use process::SandboxedProcess;
 
 /// The directories of the system itself that every command sees.
 pub fn system_directories() -> Vec<std::path::PathBuf> {

@@ -7,13 +7,13 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
-use toolpost_model::Access;
+use toolpost_model::ResourceAccess;
 
 use crate::error::LockDownError;
 use crate::inside::fence::{self, Fence, Neighbours, Tcp};
 use crate::inside::filter;
-use crate::inside::privileges::{self, Standing};
-use crate::job::Root;
+use crate::inside::privileges::{self, PrivilegeStatus};
+use crate::job::SandboxRoot;
 
 /// What confines a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +24,13 @@ pub struct ThreadConfinement {
 
 /// Locks the calling thread, and all it starts, to these roots for good. Says what is in force: a kernel without
 /// Landlock confines nothing.
-pub fn confine_thread(roots: &[Root]) -> ThreadConfinement {
+pub fn confine_thread(roots: &[SandboxRoot]) -> ThreadConfinement {
     let build = || {
         let mut fence = Fence::new(Tcp::Refused, Neighbours::Reachable)?;
         for root in roots {
             let access = match root.access {
-                Access::Read => fence::reading(),
-                Access::Write => fence::writing(),
+                ResourceAccess::Read => fence::reading(),
+                ResourceAccess::Write => fence::writing(),
             };
             fence = fence.allow(&root.path, access)?;
         }
@@ -129,7 +129,7 @@ pub fn lock_down(memory_bytes: u64) -> Result<LockedDown, LockDownError> {
     privileges::no_new_privileges().map_err(failed("renounce privileges"))?;
     privileges::drop_capabilities().map_err(failed("drop capabilities"))?;
     // Once files are closed nobody can look.
-    let standing = Standing::look().map_err(failed("look at itself"))?;
+    let standing = PrivilegeStatus::look().map_err(failed("look at itself"))?;
     if !standing.powerless {
         return Err(failed("drop capabilities")(Errno::PERM));
     }

@@ -10,7 +10,7 @@ mod name;
 mod scratch;
 mod secrets;
 
-pub(crate) use cgroups::{Cgroups, Leaf, Purpose};
+pub(crate) use cgroups::{CgroupPurpose, Cgroups, Leaf};
 pub(crate) use name::HostName;
 pub(crate) use scratch::Scratch;
 pub(crate) use secrets::system_secrets;

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toolpost_model::{AppliedSandbox, SandboxProfile, SandboxTier};
 
-use crate::error::Failure;
+use crate::error::LauncherFailure;
 use crate::job::ProcessLimits;
 use crate::probe::ProbePlan;
 
@@ -21,7 +21,7 @@ const LARGEST: usize = 64 << 20;
 
 /// Everything the launcher needs to know.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct LaunchOrder {
     pub(crate) tier: SandboxTier,
     pub(crate) profile: SandboxProfile,
     pub(crate) argv: Vec<Octets>,
@@ -66,11 +66,11 @@ pub(crate) struct Counting {
 
 /// What the launcher says.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Message {
+pub(crate) enum LauncherMessage {
     /// The command runs, confined like this.
     Running(Box<AppliedSandbox>),
     /// It does not, and nothing of it ran.
-    Failed(Failure),
+    Failed(LauncherFailure),
     /// The command has ended; what it left behind is being killed.
     Ended {
         code: Option<i32>,

@@ -56,7 +56,7 @@ pub(crate) enum Attempt {
 
 /// One try, as told to the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Tried {
+pub(crate) struct SelfTestFinding {
     pub(crate) attempt: Attempt,
     pub(crate) succeeded: bool,
     /// What the system said if it refused.
@@ -107,9 +107,9 @@ pub(crate) fn try_everything(plan: &ProbePlan) {
         ),
         (Attempt::HoldCapability, hold_capability()),
     ];
-    let told: Vec<Tried> = tried
+    let told: Vec<SelfTestFinding> = tried
         .into_iter()
-        .map(|(attempt, result)| Tried {
+        .map(|(attempt, result)| SelfTestFinding {
             attempt,
             succeeded: result.is_ok(),
             errno: result.err().map(Errno::raw_os_error),

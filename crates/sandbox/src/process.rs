@@ -8,9 +8,9 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use toolpost_model::AppliedSandbox;
 
-use crate::job::Ended;
+use crate::job::CommandExit;
 use crate::launcher::Charge;
-use crate::message::{Message, TERMINATE, take_frame};
+use crate::message::{LauncherMessage, TERMINATE, take_frame};
 use crate::undertaker::HEAD_START;
 
 /// A launcher kills what it keeps within milliseconds. One that does not is killed itself.
@@ -22,24 +22,24 @@ const SIGKILL: i32 = 9;
 
 /// A running command. When it is dropped, everything the command has started is killed.
 #[derive(Debug)]
-pub struct Process {
+pub struct SandboxedProcess {
     // Dropped first, which tells the launcher to end; the charge is cleared up after that.
     control: Control,
-    streams: Streams,
+    streams: ProcessStreams,
     applied: AppliedSandbox,
-    ended: Option<Ended>,
+    ended: Option<CommandExit>,
     charge: Charge,
 }
 
 /// The command's standard streams, the host's ends.
 #[derive(Debug)]
-pub(crate) struct Streams {
+pub(crate) struct ProcessStreams {
     stdin: Option<Sender>,
     stdout: Option<Receiver>,
     stderr: Option<Receiver>,
 }
 
-impl Streams {
+impl ProcessStreams {
     pub(crate) fn new(
         stdin: Option<OwnedFd>,
         stdout: OwnedFd,
@@ -80,7 +80,7 @@ impl Control {
     }
 
     /// None when the launcher, and with it everything, has ended.
-    pub(crate) async fn next_message(&mut self) -> Option<Message> {
+    pub(crate) async fn next_message(&mut self) -> Option<LauncherMessage> {
         loop {
             match take_frame(&mut self.inbox) {
                 Ok(Some(message)) => return Some(message),
@@ -95,11 +95,11 @@ impl Control {
     }
 }
 
-impl Process {
+impl SandboxedProcess {
     pub(crate) fn new(
         charge: Charge,
         control: Control,
-        streams: Streams,
+        streams: ProcessStreams,
         applied: AppliedSandbox,
     ) -> Self {
         Self {
@@ -144,22 +144,24 @@ impl Process {
 
     /// How the command itself ended, when it has. What it left running is killed then, and does not keep this
     /// waiting. May be given up and called again.
-    pub async fn wait(&mut self) -> Ended {
+    pub async fn wait(&mut self) -> CommandExit {
         if let Some(ended) = self.ended {
             return ended;
         }
         loop {
             match self.control.next_message().await {
-                Some(Message::Ended { code, signal }) => return self.has_ended(code, signal),
-                Some(Message::Running(_) | Message::Failed(_)) => {}
+                Some(LauncherMessage::Ended { code, signal }) => {
+                    return self.has_ended(code, signal);
+                }
+                Some(LauncherMessage::Running(_) | LauncherMessage::Failed(_)) => {}
                 // Only a launcher that was itself killed says nothing.
                 None => return self.has_ended(None, Some(SIGKILL)),
             }
         }
     }
 
-    fn has_ended(&mut self, code: Option<i32>, signal: Option<i32>) -> Ended {
-        let ended = Ended {
+    fn has_ended(&mut self, code: Option<i32>, signal: Option<i32>) -> CommandExit {
+        let ended = CommandExit {
             code,
             signal,
             out_of_memory: self.charge.ran_out_of_memory(),
@@ -173,7 +175,7 @@ impl Process {
     }
 
     /// Kills all that the command has started; returns when it is gone.
-    pub async fn kill(&mut self) -> Ended {
+    pub async fn kill(&mut self) -> CommandExit {
         let _ = rustix::net::shutdown(&self.control.stream, rustix::net::Shutdown::Write);
         if tokio::time::timeout(HEAD_START, self.until_gone())
             .await
@@ -213,7 +215,7 @@ impl Process {
     /// The launcher ends last, and its end of the control socket with it.
     async fn until_gone(&mut self) {
         while let Some(message) = self.control.next_message().await {
-            if let Message::Ended { code, signal } = message {
+            if let LauncherMessage::Ended { code, signal } = message {
                 self.has_ended(code, signal);
             }
         }

@@ -12,10 +12,10 @@ use serde::Deserialize;
 use serde_json::json;
 use toolpost_config::{HostConfig, HttpConfig};
 use toolpost_model::{
-    ClassFact, Content, Declaration, EffectClass, FnTool, FnToolBuilder, LogLevel, Progress, Tool,
-    ToolCall, ToolFailure, ToolIdError, ToolOutput,
+    ClassFact, Declaration, EffectClass, FnTool, FnToolBuilder, LogLevel, ResultContent, Tool,
+    ToolCall, ToolFailure, ToolIdError, ToolOutput, ToolProgress,
 };
-use toolpost_serve::{Access, Server, ServerBuilder};
+use toolpost_serve::{CallerAuthentication, Server, ServerBuilder};
 
 #[derive(Deserialize, JsonSchema)]
 struct Slow {
@@ -67,7 +67,7 @@ fn chatty() -> Result<impl Tool, ToolIdError> {
     Ok(tool.run(|arguments: Chatty, context| async move {
         for done in 0..arguments.events {
             match done % 3 {
-                0 => context.progress(Progress {
+                0 => context.progress(ToolProgress {
                     message: "counting".to_owned(),
                     percent: None,
                     done: Some(done + 1),
@@ -102,11 +102,11 @@ fn boom() -> Result<impl Tool, ToolIdError> {
 fn image() -> Result<impl Tool, ToolIdError> {
     Ok(
         reads("fixture.image", "Shows a picture")?.run(|_: Empty, _| async move {
-            let picture = Content::Image {
+            let picture = ResultContent::Image {
                 data: "iVBORw0KGgo=".to_owned(),
                 media_type: "image/png".to_owned(),
             };
-            let content = vec![Content::text("a picture"), picture];
+            let content = vec![ResultContent::text("a picture"), picture];
             Ok::<_, ToolFailure>(ToolOutput {
                 content,
                 ..ToolOutput::default()
@@ -199,7 +199,7 @@ fn builder(words: &Words) -> Result<ServerBuilder, Box<dyn Error>> {
         .tool(boom()?);
     let builder = builder.tool(big()?).tool(image()?).tool(nested()?);
     Ok(match &words.token {
-        Some(token) => builder.access(Access::Token(token.clone())),
+        Some(token) => builder.access(CallerAuthentication::Token(token.clone())),
         None => builder,
     })
 }

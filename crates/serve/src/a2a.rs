@@ -23,18 +23,18 @@ use axum::{
     routing::{any, get, post},
 };
 use tokio_util::sync::CancellationToken;
-use toolpost_a2a::wire::{ErrorCode, Refusal};
+use toolpost_a2a::wire::{A2aRefusal, ErrorCode};
 use toolpost_config::{A2aConfig, A2aEvents};
 use toolpost_core::{Host, JournalError};
 
-use crate::{http::Problem, streams::OpenStreams};
+use crate::{http::HttpProblem, streams::OpenStreams};
 use tasks::Tasks;
 
 /// Where others read what this agent is. Answered without a token, in few words.
 pub(crate) const CARD: &str = "/.well-known/agent-card.json";
 
 /// What all requests share.
-pub(crate) struct Face {
+pub(crate) struct A2aServerFace {
     host: Host,
     config: A2aConfig,
     body_limit: usize,
@@ -44,7 +44,7 @@ pub(crate) struct Face {
     closing: CancellationToken,
 }
 
-impl Face {
+impl A2aServerFace {
     pub(crate) fn new(
         host: Host,
         config: A2aConfig,
@@ -71,7 +71,7 @@ impl Face {
 }
 
 /// The routes; none where the host is to be no A2A agent.
-pub(crate) fn routes(face: Arc<Face>) -> Router {
+pub(crate) fn routes(face: Arc<A2aServerFace>) -> Router {
     if !face.config.enabled {
         return Router::new();
     }
@@ -84,11 +84,11 @@ pub(crate) fn routes(face: Arc<Face>) -> Router {
         .route("/a2a/tasks/{id}", get(rest::get).post(rest::act))
         .route("/a2a/tasks/{id}/{*rest}", any(rest::push))
         .route("/a2a/extendedAgentCard", get(rest::card))
-        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .method_not_allowed_fallback(|| async { HttpProblem::method_not_allowed() })
         .with_state(face)
 }
 
 /// The record cannot be read or written, so nothing can be said for sure.
-fn journal_trouble(error: &JournalError) -> Refusal {
-    Refusal::new(ErrorCode::Internal, error.to_string())
+fn journal_trouble(error: &JournalError) -> A2aRefusal {
+    A2aRefusal::new(ErrorCode::Internal, error.to_string())
 }

@@ -1,8 +1,8 @@
 //! A2E: tools for agents that speak the agent-to-environment protocol, over HTTP with server-sent events, over
 //! stdio, and in the same process.
 //!
-//! One `Conversation` is one agent's session, whatever it came over: it knows who
-//! talks, hands messages to the [`Capability`] that takes them, and has an outbox for what the agent is to hear.
+//! One `A2eConversation` is one agent's session, whatever it came over: it knows who
+//! talks, hands messages to the [`A2eCapability`] that takes them, and has an outbox for what the agent is to hear.
 //! The transports only carry: bytes to messages and back, in `toolpost_a2e::codec`.
 
 mod audit;
@@ -29,30 +29,30 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use toolpost_core::{Answer, Host};
+use toolpost_core::{Host, RecordedResult};
 use toolpost_model::SessionId;
 use toolpost_sources::LoadedPlugin;
 use uuid::Uuid;
 
-pub(crate) use audit::Audit;
+pub(crate) use audit::A2eAuditFile;
 pub(crate) use capability::definition;
-pub use capability::{Answered, Capability, Handled, Peer};
+pub use capability::{A2eCapability, A2ePeer, CapabilityAnswer, CapabilityResponse};
 pub(crate) use http::{ROUTES, routes, tend};
 pub use in_process::connect;
 pub(crate) use in_process::link;
 pub(crate) use plugin_messages::FacePluginPort;
 pub(crate) use relayed::A2eRelay;
-pub(crate) use stdio::{Line, converse, converse_joined, read_lines};
+pub(crate) use stdio::{InputLine, converse, converse_joined, read_lines};
 
 use crate::streams::OpenStreams;
 use capability::Registry;
-use conversation::Conversation;
-use sessions::Sessions;
-use tools::Tools;
+use conversation::A2eConversation;
+use sessions::A2eHttpSessions;
+use tools::ToolsCapability;
 
 /// How the face is set up.
 #[derive(Default)]
-pub(crate) struct Settings {
+pub(crate) struct A2eFaceSettings {
     /// The host's name, where its operator gave one.
     pub(crate) host_id: Option<String>,
     /// Refuse messages of a capability that was not negotiated.
@@ -62,7 +62,7 @@ pub(crate) struct Settings {
     /// The longest message.
     pub(crate) message_limit: usize,
     /// Where each request and its end are noted, until the host ends.
-    pub(crate) audit: Audit,
+    pub(crate) audit: A2eAuditFile,
     /// How long the data directory had been unattended at the start, where somebody knows.
     pub(crate) unattended: Option<Duration>,
     /// The entry of the host's own tools in the handshake. `None`: the tools are those of plugins.
@@ -92,34 +92,34 @@ impl Default for ToolsEntry {
 }
 
 /// What all sessions share.
-pub(crate) struct Face {
+pub(crate) struct A2eServerFace {
     host: Host,
     registry: Registry,
-    settings: Settings,
+    settings: A2eFaceSettings,
     /// Tells the events of this life of the host from those of another.
     epoch: String,
     since: Instant,
     /// How long nobody was there before this.
     away: Duration,
     conversations: AtomicU64,
-    sessions: Sessions,
+    sessions: A2eHttpSessions,
     /// Conversations of agents that came in, by the session in the host's records.
-    by_session: Mutex<HashMap<SessionId, Weak<Conversation>>>,
+    by_session: Mutex<HashMap<SessionId, Weak<A2eConversation>>>,
 }
 
-impl Face {
+impl A2eServerFace {
     /// `capabilities` come before the host's own tools where their priorities are equal.
     pub(crate) fn new(
         host: Host,
-        settings: Settings,
-        capabilities: Vec<Arc<dyn Capability>>,
+        settings: A2eFaceSettings,
+        capabilities: Vec<Arc<dyn A2eCapability>>,
     ) -> Arc<Self> {
         let ToolsEntry {
             plugin,
             priority,
             exclusive,
         } = settings.tools.clone().unwrap_or_default();
-        let tools = Arc::new(Tools {
+        let tools = Arc::new(ToolsCapability {
             plugin,
             priority,
             exclusive,
@@ -138,7 +138,7 @@ impl Face {
             since: Instant::now(),
             away,
             conversations: AtomicU64::new(0),
-            sessions: Sessions::default(),
+            sessions: A2eHttpSessions::default(),
             by_session: Mutex::default(),
         })
     }
@@ -148,7 +148,7 @@ impl Face {
     }
 
     /// Whether the answer is that of a plugin's tool.
-    fn is_of_plugin(&self, answer: &Answer) -> bool {
+    fn is_of_plugin(&self, answer: &RecordedResult) -> bool {
         let tool = answer.result().tool_id.as_ref();
         tool.is_some_and(|id| {
             self.plugins()
@@ -158,14 +158,14 @@ impl Face {
     }
 
     /// Remembers the conversation of an agent that came in.
-    fn know(&self, session: &SessionId, conversation: &Arc<Conversation>) {
+    fn know(&self, session: &SessionId, conversation: &Arc<A2eConversation>) {
         let mut known = self.by_session.lock();
         known.retain(|_, conversation| conversation.strong_count() > 0);
         known.insert(session.clone(), Arc::downgrade(conversation));
     }
 
     /// The conversation of a session's agent, while there is one.
-    fn conversation_of(&self, session: &SessionId) -> Option<Arc<Conversation>> {
+    fn conversation_of(&self, session: &SessionId) -> Option<Arc<A2eConversation>> {
         self.by_session.lock().get(session)?.upgrade()
     }
 

@@ -6,13 +6,13 @@ use axum::http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use toolpost_config::TokenConfig;
-use toolpost_model::{Principal, Role};
+use toolpost_model::{Principal, PrincipalRole};
 
-use crate::http::Problem;
+use crate::http::HttpProblem;
 
 /// How callers on the network prove themselves.
 #[derive(Clone, Debug)]
-pub enum Access {
+pub enum CallerAuthentication {
     /// With a token that is kept in the data directory, or made for this run where there is none.
     KeptToken,
     /// With this token.
@@ -22,7 +22,7 @@ pub enum Access {
 }
 
 /// Somebody who was let in.
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedCaller {
     pub(crate) principal: Principal,
     /// What to remember of the token it came with, where it came with one.
     pub(crate) credential: Option<String>,
@@ -69,8 +69,8 @@ impl KnownToken {
         }
     }
 
-    fn admitted(&self) -> Admitted {
-        Admitted {
+    fn admitted(&self) -> AdmittedCaller {
+        AdmittedCaller {
             principal: self.principal.clone(),
             credential: Some(self.mark()),
         }
@@ -78,8 +78,8 @@ impl KnownToken {
 
     pub(crate) fn configured(token: &TokenConfig) -> Self {
         let principal = match token.role {
-            Role::Agent => Principal::agent(&token.name),
-            Role::Operator => Principal::operator(&token.name),
+            PrincipalRole::Agent => Principal::agent(&token.name),
+            PrincipalRole::Operator => Principal::operator(&token.name),
         };
         Self {
             hash: token.sha256,
@@ -103,7 +103,7 @@ impl Door {
 
     /// Checks that the request means this server: a page of a stranger that talks to `localhost` through a
     /// rebound name, or a form posted across sites, stops here on every route.
-    pub(crate) fn check_origin(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(crate) fn check_origin(&self, headers: &HeaderMap) -> Result<(), HttpProblem> {
         let Self::Network { hosts, origins, .. } = self else {
             return Ok(());
         };
@@ -112,16 +112,16 @@ impl Door {
             .iter()
             .any(|name| headers.get_all(name).iter().count() > 1)
         {
-            return Err(Problem::bad_request(
+            return Err(HttpProblem::bad_request(
                 "repeated_header",
                 "`Host` or `Origin` is there more than once",
             ));
         }
         let host = text(headers, &header::HOST).ok_or_else(|| {
-            Problem::bad_request("missing_host", "the request has no `Host` header")
+            HttpProblem::bad_request("missing_host", "the request has no `Host` header")
         })?;
         if !is_own_host(host, hosts) {
-            return Err(Problem::forbidden(
+            return Err(HttpProblem::forbidden(
                 "host_not_allowed",
                 format!("the host `{}` is not served here", host.escape_debug()),
             )
@@ -138,7 +138,7 @@ impl Door {
         if same || origins.iter().any(|allowed| allowed == origin) {
             return Ok(());
         }
-        Err(Problem::forbidden(
+        Err(HttpProblem::forbidden(
             "origin_not_allowed",
             format!("the origin `{}` is not allowed", origin.escape_debug()),
         )
@@ -155,7 +155,7 @@ impl Door {
     }
 
     /// Who the request comes from.
-    pub(crate) fn principal(&self, headers: &HeaderMap) -> Result<Principal, Problem> {
+    pub(crate) fn principal(&self, headers: &HeaderMap) -> Result<Principal, HttpProblem> {
         match self {
             Self::Network { open: false, .. } => {}
             Self::Network { open: true, .. } => return Ok(Principal::agent("anonymous")),
@@ -167,18 +167,18 @@ impl Door {
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
             .map(|(_, token)| token.trim());
         let Some(given) = given else {
-            return Err(Problem::unauthorized("a token is required").hint(
+            return Err(HttpProblem::unauthorized("a token is required").hint(
                 "send `Authorization: Bearer TOKEN`; `toolpost serve` says where the token is",
             ));
         };
         let known = self.known(given).map(|token| token.principal.clone());
-        known.ok_or_else(|| Problem::unauthorized("the token is not known here"))
+        known.ok_or_else(|| HttpProblem::unauthorized("the token is not known here"))
     }
 
     /// Who an agent is that shows a token in its own protocol, or none.
-    pub(crate) fn admits(&self, token: &str) -> Option<Admitted> {
+    pub(crate) fn admits(&self, token: &str) -> Option<AdmittedCaller> {
         let unmarked = |principal| {
-            Some(Admitted {
+            Some(AdmittedCaller {
                 principal,
                 credential: None,
             })

@@ -22,15 +22,15 @@ use toolpost_config::{
     SourceConfig, TokenConfig, ToolIndex,
 };
 use toolpost_core::{
-    Approvals, BlobStore, Cassette, Hook, Host, HostBuilder, HostError, KnownSecrets, Limits,
+    Approvals, BlobStore, Cassette, Hook, Host, HostBuilder, HostError, HostLimits, KnownSecrets,
     OperatorSettings, ReplayOptions, Retention, RuleProblem, RuleStore, SchedulerLimits,
     SourceSettings, SourceTrust, ToolSettings, Witness,
 };
 use toolpost_model::{Declaration, PrincipalName, Source, ToolPattern};
 use toolpost_sources::{PythonModules, RustModules};
 use toolpost_store::{
-    AuditLogError, BlobOptions, BlobsError, DataDir, DataDirError, DiskBlobs, JournalOptions,
-    OpenError, RulesFile, SqliteJournal, TokenError, load_token,
+    AuditLogError, BlobOptions, BlobsError, DataDir, DataDirError, DiskBlobs, JournalOpenError,
+    JournalOptions, RulesFile, SqliteJournal, TokenError, load_token,
 };
 
 pub use authorities::AuthoritiesError;
@@ -93,7 +93,7 @@ pub enum StartError {
     Rules(Vec<RuleProblem>),
     /// The journal cannot be opened.
     #[error(transparent)]
-    Journal(#[from] OpenError),
+    Journal(#[from] JournalOpenError),
     /// The folder of kept results cannot be used.
     #[error(transparent)]
     Blobs(#[from] BlobsError),
@@ -138,7 +138,7 @@ pub struct HostParts {
     /// What the modules of mount plans need beside the configuration.
     pub modules: ModulesHandover,
     /// Who is asked about calls that need approval.
-    pub asked: Asked,
+    pub asked: ApprovalAudience,
     /// Where remembered rules are kept. Without it: in the data directory, or in memory where there is none.
     pub rules: Option<Arc<dyn RuleStore>>,
     /// Where results are kept that are too large to show, where there is no data directory. Without it: in memory.
@@ -149,7 +149,7 @@ pub struct HostParts {
 
 /// Who is asked about calls that need approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Asked {
+pub enum ApprovalAudience {
     /// Nobody is there, so such calls are denied.
     #[default]
     Nobody,
@@ -282,7 +282,7 @@ pub(crate) async fn host_on(
     let mut builder = Host::builder()
         .policy(policy(config)?)
         .limits(limits(config))
-        .settings(Configured::of(config))
+        .settings(ToolConfiguration::of(config))
         .require_shown(config.discovery.require_shown)
         .tenants(tenants(&config.tokens))
         .credentials(grants)
@@ -292,7 +292,7 @@ pub(crate) async fn host_on(
                 .iter()
                 .map(|(kind, value)| (kind.as_str(), value.as_str())),
         ));
-    if parts.asked == Asked::Operators {
+    if parts.asked == ApprovalAudience::Operators {
         let ApprovalsConfig {
             timeout, grant_for, ..
         } = config.approvals;
@@ -420,9 +420,9 @@ fn tenants(tokens: &[TokenConfig]) -> HashMap<PrincipalName, String> {
         .collect()
 }
 
-fn limits(config: &HostConfig) -> Limits {
+fn limits(config: &HostConfig) -> HostLimits {
     let limits = &config.limits;
-    Limits {
+    HostLimits {
         scheduler: SchedulerLimits {
             concurrency: limits.concurrency,
             session_concurrency: limits.session_concurrency,
@@ -436,12 +436,12 @@ fn limits(config: &HostConfig) -> Limits {
         argument_bytes: limits.argument_bytes,
         sessions: limits.sessions,
         session_idle: limits.session_idle,
-        ..Limits::default()
+        ..HostLimits::default()
     }
 }
 
 /// The configuration's `tools` and `sources`.
-pub(crate) struct Configured {
+pub(crate) struct ToolConfiguration {
     index: ToolIndex,
     names: Vec<String>,
     loosening_names: Vec<String>,
@@ -451,7 +451,7 @@ pub(crate) struct Configured {
     sources: BTreeMap<String, SourceConfig>,
 }
 
-impl Configured {
+impl ToolConfiguration {
     pub(crate) fn of(config: &HostConfig) -> Self {
         let tables = [
             &config.tools,
@@ -487,7 +487,7 @@ impl Configured {
     }
 }
 
-impl OperatorSettings for Configured {
+impl OperatorSettings for ToolConfiguration {
     fn of(&self, tool: &Declaration, source: &str) -> Option<ToolSettings> {
         let set = self.index.of(tool, source);
         Some(ToolSettings {
@@ -540,9 +540,9 @@ impl OperatorSettings for Configured {
         };
         SourceSettings {
             trust: set.trust.map(|trust| match trust {
-                toolpost_config::SourceTrust::None => SourceTrust::None,
-                toolpost_config::SourceTrust::Claims => SourceTrust::Claims,
-                toolpost_config::SourceTrust::Full => SourceTrust::Full,
+                toolpost_config::SourceTrustLevel::None => SourceTrust::None,
+                toolpost_config::SourceTrustLevel::Claims => SourceTrust::Claims,
+                toolpost_config::SourceTrustLevel::Full => SourceTrust::Full,
             }),
             hidden: set.hidden.unwrap_or_default(),
             concurrency: set.concurrency,

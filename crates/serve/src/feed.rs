@@ -12,8 +12,8 @@ mod pump;
 mod range;
 mod vocabulary;
 
-pub(crate) use hub::{Crowded, Hub};
+pub(crate) use hub::{FeedCapacityError, Hub};
 pub(crate) use module_events::module_event_json;
-pub(crate) use pump::{OpenError, Pump};
-pub(crate) use range::{From, Whose};
+pub(crate) use pump::{FeedOpenError, Pump};
+pub(crate) use range::{FeedStart, Whose};
 pub(crate) use vocabulary::Vocabulary;

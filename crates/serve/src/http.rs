@@ -31,24 +31,24 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolpost_core::{Host, Session};
-use toolpost_model::{Principal, Role, SessionId};
+use toolpost_model::{Principal, PrincipalRole, SessionId};
 
-use crate::{a2a, a2e, feed, join, mcp, refusals::RefusedRequests, reload::Loaded};
+use crate::{a2a, a2e, feed, join, mcp, refusals::RefusedRequests, reload::ActiveConfiguration};
 
-pub(crate) use gate::{ConnectionOrigin, Gate, SocketPeer};
-pub(crate) use problem::Problem;
+pub(crate) use gate::{ConnectionOrigin, RequestGate, SocketPeer};
+pub(crate) use problem::HttpProblem;
 pub(crate) use stream::{KEEP_ALIVE, STILL_HERE};
 
 /// For routes.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct RouteState {
     pub(crate) host: Host,
     pub(crate) limits: RequestLimits,
-    pub(crate) about: Arc<About>,
-    pub(crate) a2e: Arc<a2e::Face>,
+    pub(crate) about: Arc<ServerStatus>,
+    pub(crate) a2e: Arc<a2e::A2eServerFace>,
     pub(crate) feed: Arc<feed::Hub>,
-    pub(crate) a2a: Arc<a2a::Face>,
-    pub(crate) mcp: Arc<mcp::Face>,
+    pub(crate) a2a: Arc<a2a::A2aServerFace>,
+    pub(crate) mcp: Arc<mcp::McpServerFace>,
     pub(crate) joining: Arc<join::JoinReception>,
     /// Streams that would go on for ever end with this.
     pub(crate) closing: CancellationToken,
@@ -64,11 +64,11 @@ pub(crate) struct RequestLimits {
 }
 
 /// What an operator beside the host may want to make sure of.
-pub(crate) struct About {
+pub(crate) struct ServerStatus {
     pub(crate) workspace: Option<PathBuf>,
     /// Where it listens on the network, if it does.
     pub(crate) address: Option<SocketAddr>,
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: ActiveConfiguration,
     pub(crate) refused: Arc<RefusedRequests>,
 }
 
@@ -80,8 +80,8 @@ pub(crate) const HEALTH: &str = "/health";
 /// The header that names a session opened with `POST /sessions`.
 const SESSION_HEADER: &str = "toolpost-session";
 
-/// The routes. They trust that [`Gate`] stands in front of them.
-fn router(shared: Shared) -> Router {
+/// The routes. They trust that [`RequestGate`] stands in front of them.
+fn router(shared: RouteState) -> Router {
     let a2e = a2e::routes(Arc::clone(&shared.a2e));
     let a2a = a2a::routes(Arc::clone(&shared.a2a));
     let mcp = mcp::routes(Arc::clone(&shared.mcp));
@@ -113,8 +113,10 @@ fn router(shared: Shared) -> Router {
         .route("/sessions/{id}/events", get(events::follow))
         .route("/events", get(events::follow_all))
         .route("/openapi.json", get(openapi::serve))
-        .fallback(|| async { Problem::not_found("no_such_route", "there is nothing at this path") })
-        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .fallback(|| async {
+            HttpProblem::not_found("no_such_route", "there is nothing at this path")
+        })
+        .method_not_allowed_fallback(|| async { HttpProblem::method_not_allowed() })
         .layer(map_response_with_state(
             shared.clone(),
             problem::without_secrets,
@@ -128,15 +130,15 @@ fn router(shared: Shared) -> Router {
 }
 
 /// The name or id in a path, refused in this face's own words where it is not text.
-struct Named(String);
+struct RouteParameter(String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Named {
-    type Rejection = Problem;
+impl<S: Send + Sync> FromRequestParts<S> for RouteParameter {
+    type Rejection = HttpProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpProblem> {
         let Path(name) = Path::from_request_parts(parts, state)
             .await
-            .map_err(|_| Problem::bad_request("bad_path", "the path cannot be read"))?;
+            .map_err(|_| HttpProblem::bad_request("bad_path", "the path cannot be read"))?;
         Ok(Self(name))
     }
 }
@@ -146,25 +148,25 @@ async fn session_of(
     host: &Host,
     principal: &Principal,
     headers: &HeaderMap,
-) -> Result<Arc<Session>, Problem> {
+) -> Result<Arc<Session>, HttpProblem> {
     match headers.get(SESSION_HEADER) {
         None => Ok(host.default_session(principal)),
         Some(id) => {
-            let id = id
-                .to_str()
-                .map_err(|_| Problem::bad_request("bad_session", "the session id is not text"))?;
+            let id = id.to_str().map_err(|_| {
+                HttpProblem::bad_request("bad_session", "the session id is not text")
+            })?;
             Ok(host.session(&SessionId::new(id), principal).await?)
         }
     }
 }
 
 /// The whole body, as long as it is within the limit: nothing larger is ever held.
-pub(crate) async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem> {
+pub(crate) async fn read_body(body: Body, limit: usize) -> Result<Bytes, HttpProblem> {
     match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, limit).collect()).await {
-        Err(_) => Err(Problem::too_slow()),
+        Err(_) => Err(HttpProblem::too_slow()),
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::too_large()),
-        Ok(Err(error)) => Err(Problem::bad_request(
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(HttpProblem::too_large()),
+        Ok(Err(error)) => Err(HttpProblem::bad_request(
             "bad_body",
             format!("the body stopped in the middle: {error}"),
         )),
@@ -172,7 +174,7 @@ pub(crate) async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem
 }
 
 /// Answered without a token, so it tells how the host is doing and nothing of what it does.
-async fn health(State(shared): State<Shared>) -> Json<Value> {
+async fn health(State(shared): State<RouteState>) -> Json<Value> {
     let health = shared.host.health();
     let (failing, sources) = sources::counted(&shared);
     let status = match (health.shutting_down, health.journal_failing, failing) {
@@ -195,9 +197,9 @@ async fn health(State(shared): State<Shared>) -> Json<Value> {
 
 /// Which host this is. For operators: it names folders.
 async fn host(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Value>, HttpProblem> {
     operators_only(&principal)?;
     let loaded = shared.about.loaded.told();
     Ok(Json(json!({
@@ -225,10 +227,10 @@ fn accepts_events(headers: &HeaderMap) -> bool {
         .any(|part| part.trim().starts_with("text/event-stream"))
 }
 
-fn operators_only(principal: &Principal) -> Result<(), Problem> {
+fn operators_only(principal: &Principal) -> Result<(), HttpProblem> {
     match principal.role {
-        Role::Operator => Ok(()),
-        Role::Agent => Err(Problem::forbidden(
+        PrincipalRole::Operator => Ok(()),
+        PrincipalRole::Agent => Err(HttpProblem::forbidden(
             "operators_only",
             "this is for operators",
         )),

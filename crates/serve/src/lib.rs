@@ -20,15 +20,15 @@ mod server;
 mod streams;
 mod trace_headers;
 
-pub use auth::Access;
+pub use auth::CallerAuthentication;
 pub use compose::{
-    Asked, AuthoritiesError, HooksError, HostParts, LoadedModules, McpHandover, ModuleProgress,
-    ModulesError, ModulesHandover, NativeError, NativeHandover, OpenedHost, RequiredServerError,
-    StartError, check_places, load_modules, module_supply, open_host,
+    ApprovalAudience, AuthoritiesError, HooksError, HostParts, LoadedModules, McpHandover,
+    ModuleProgress, ModulesError, ModulesHandover, NativeError, NativeHandover, OpenedHost,
+    RequiredServerError, StartError, check_places, load_modules, module_supply, open_host,
 };
 pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
 pub use join::{HostConnection, JoinError, JoinTicket, RelayEnd, StdioFace, StdioRelay, join_host};
-pub use reload::Reloaded;
+pub use reload::ReloadReport;
 pub use server::{Server, ServerBuilder};
 pub use toolpost_sources::{ModuleStandings, RustModule, RustModules};
 

@@ -12,7 +12,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::http::{ConnectionOrigin, Gate, SocketPeer};
+use crate::http::{ConnectionOrigin, RequestGate, SocketPeer};
 
 /// Connections at the same time, on one listener.
 const MAX_CONNECTIONS: usize = 8_192;
@@ -20,15 +20,15 @@ const MAX_CONNECTIONS: usize = 8_192;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Something that can be listened on.
-pub(crate) enum Listener {
+pub(crate) enum SocketListener {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
 /// Serves until `closing`, then lets open requests finish for `grace`.
 pub(crate) async fn serve(
-    listener: Listener,
-    gate: Gate,
+    listener: SocketListener,
+    gate: RequestGate,
     closing: CancellationToken,
     grace: Duration,
 ) {
@@ -83,9 +83,11 @@ pub(crate) async fn serve(
 }
 
 /// A connection, and where it comes from.
-async fn accept(listener: &Listener) -> std::io::Result<(Box<dyn Stream>, ConnectionOrigin)> {
+async fn accept(
+    listener: &SocketListener,
+) -> std::io::Result<(Box<dyn SocketStream>, ConnectionOrigin)> {
     match listener {
-        Listener::Tcp(tcp) => {
+        SocketListener::Tcp(tcp) => {
             let (stream, peer) = tcp.accept().await?;
             stream.set_nodelay(true)?;
             Ok((
@@ -96,7 +98,7 @@ async fn accept(listener: &Listener) -> std::io::Result<(Box<dyn Stream>, Connec
                 },
             ))
         }
-        Listener::Unix(unix) => {
+        SocketListener::Unix(unix) => {
             let (stream, _) = unix.accept().await?;
             let peer = SocketPeer {
                 user: stream.peer_cred()?.uid(),
@@ -112,6 +114,6 @@ async fn accept(listener: &Listener) -> std::io::Result<(Box<dyn Stream>, Connec
     }
 }
 
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+trait SocketStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> SocketStream for T {}

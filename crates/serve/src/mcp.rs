@@ -1,8 +1,8 @@
 //! MCP: tools for every client of the Model Context Protocol, over HTTP at `/mcp` and over pipes.
 //!
 //! Two eras are spoken at one endpoint. Up to 2025-11-25 a client shakes hands and has a session; since 2026-07-28 each
-//! request speaks for itself. Both are read into one type, [`asked::Asked`], and answered by the same functions; an
-//! [`exchange::Exchange`] carries what is said meanwhile. Only this module knows the protocol's words.
+//! request speaks for itself. Both are read into one type, [`asked::McpRequest`], and answered by the same functions; an
+//! [`exchange::McpExchange`] carries what is said meanwhile. Only this module knows the protocol's words.
 
 mod approving;
 mod artifacts;
@@ -46,24 +46,24 @@ pub(crate) use relayed::McpRelay;
 pub(crate) use stdio::{converse, write_lines};
 
 use crate::streams::OpenStreams;
-use asked::{Asked, Method};
-use companions::Kind;
-use exchange::{Outcome, Outlet};
-use fault::Fault;
+use asked::{McpMethod, McpRequest};
+use companions::CompanionListKind;
+use exchange::{ExchangeOutlet, ExchangeResult};
+use fault::McpFault;
 use listing::Lists;
 use offers::Clashes;
-use peer::Peer;
+use peer::McpPeer;
 use rounds::Rounds;
-use sessions::Sessions;
+use sessions::McpHttpSessions;
 use subscriptions::Subscriptions;
-use wire::Reply;
+use wire::McpReply;
 
 /// How often sessions and waiting requests are looked through.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// How the face is set up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct McpFaceSettings {
     /// The longest message.
     pub(crate) message_limit: usize,
     /// How long a call that needs approval waits for it before its caller is told to come again.
@@ -71,10 +71,10 @@ pub(crate) struct Settings {
 }
 
 /// What all clients share.
-pub(crate) struct Face {
+pub(crate) struct McpServerFace {
     host: Host,
-    settings: Settings,
-    sessions: Sessions,
+    settings: McpFaceSettings,
+    sessions: McpHttpSessions,
     rounds: Rounds,
     lists: Lists,
     subscriptions: Subscriptions,
@@ -84,17 +84,17 @@ pub(crate) struct Face {
     closing: CancellationToken,
 }
 
-impl Face {
+impl McpServerFace {
     pub(crate) fn new(
         host: Host,
-        settings: Settings,
+        settings: McpFaceSettings,
         streams: OpenStreams,
         closing: CancellationToken,
     ) -> Arc<Self> {
         Arc::new(Self {
             host,
             settings,
-            sessions: Sessions::default(),
+            sessions: McpHttpSessions::default(),
             rounds: Rounds::default(),
             lists: Lists::default(),
             subscriptions: Subscriptions::default(),
@@ -110,14 +110,14 @@ impl Face {
     }
 
     /// A fault as it may be told: it may repeat what somebody sent.
-    fn tellable(&self, mut fault: Fault) -> Fault {
+    fn tellable(&self, mut fault: McpFault) -> McpFault {
         fault.message = self.host.redacted(&fault.message).into_owned();
         fault
     }
 }
 
 /// Forgets sessions and waiting requests in time. Ends with the face.
-pub(crate) async fn tend(face: Weak<Face>) {
+pub(crate) async fn tend(face: Weak<McpServerFace>) {
     let mut sweeps = interval(SWEEP_EVERY);
     sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -133,47 +133,53 @@ pub(crate) async fn tend(face: Weak<Face>) {
 }
 
 /// Answers a request: the one place where methods meet what they do, for both eras and every transport.
-async fn answer(peer: Peer, asked: Asked, outlet: Outlet) -> Outcome {
+async fn answer(peer: McpPeer, asked: McpRequest, outlet: ExchangeOutlet) -> ExchangeResult {
     match asked.method {
-        Method::CallTool => calling::call(&peer, asked, &outlet).await,
-        Method::ListTools => listing::list(&peer, asked.cursor.as_deref()),
-        Method::Ping => Ok(Reply::Text("{}".to_owned())),
-        Method::Discover => Ok(discover(&peer)),
-        Method::ListResources => companions::list(&peer, Kind::Resources, asked.cursor.as_deref()),
-        Method::ListTemplates => companions::list(&peer, Kind::Templates, asked.cursor.as_deref()),
-        Method::ListPrompts => companions::list(&peer, Kind::Prompts, asked.cursor.as_deref()),
-        Method::ReadResource => companions::read(&peer, asked, &outlet).await,
-        Method::GetPrompt => companions::prompt(&peer, asked, &outlet).await,
-        Method::Complete => companions::complete(&peer, asked, &outlet).await,
-        Method::SetLevel => set_level(&peer, &asked),
-        Method::Subscribe | Method::Unsubscribe => subscribe(&peer, &asked, &outlet).await,
-        Method::Initialize => Err(Fault::invalid_request("the session has begun already")),
+        McpMethod::CallTool => calling::call(&peer, asked, &outlet).await,
+        McpMethod::ListTools => listing::list(&peer, asked.cursor.as_deref()),
+        McpMethod::Ping => Ok(McpReply::Text("{}".to_owned())),
+        McpMethod::Discover => Ok(discover(&peer)),
+        McpMethod::ListResources => {
+            companions::list(&peer, CompanionListKind::Resources, asked.cursor.as_deref())
+        }
+        McpMethod::ListTemplates => {
+            companions::list(&peer, CompanionListKind::Templates, asked.cursor.as_deref())
+        }
+        McpMethod::ListPrompts => {
+            companions::list(&peer, CompanionListKind::Prompts, asked.cursor.as_deref())
+        }
+        McpMethod::ReadResource => companions::read(&peer, asked, &outlet).await,
+        McpMethod::GetPrompt => companions::prompt(&peer, asked, &outlet).await,
+        McpMethod::Complete => companions::complete(&peer, asked, &outlet).await,
+        McpMethod::SetLevel => set_level(&peer, &asked),
+        McpMethod::Subscribe | McpMethod::Unsubscribe => subscribe(&peer, &asked, &outlet).await,
+        McpMethod::Initialize => Err(McpFault::invalid_request("the session has begun already")),
         // It needs the request's id, which its transport has.
-        Method::Listen | Method::Other => Err(Fault::no_such_method("")),
+        McpMethod::Listen | McpMethod::Other => Err(McpFault::no_such_method("")),
     }
 }
 
-fn set_level(peer: &Peer, asked: &Asked) -> Outcome {
+fn set_level(peer: &McpPeer, asked: &McpRequest) -> ExchangeResult {
     let level = asked
         .level
-        .ok_or_else(|| Fault::invalid_params("`level` is missing"))?;
+        .ok_or_else(|| McpFault::invalid_params("`level` is missing"))?;
     if let Some(stay) = &peer.stay {
         stay.set_level(level);
     }
-    Ok(Reply::Text("{}".to_owned()))
+    Ok(McpReply::Text("{}".to_owned()))
 }
 
-async fn subscribe(peer: &Peer, asked: &Asked, outlet: &Outlet) -> Outcome {
+async fn subscribe(peer: &McpPeer, asked: &McpRequest, outlet: &ExchangeOutlet) -> ExchangeResult {
     let uri = asked.uri()?;
-    match asked.method == Method::Subscribe {
+    match asked.method == McpMethod::Subscribe {
         true => subscriptions::subscribe(peer, uri, outlet).await?,
         false => subscriptions::unsubscribe(peer, uri, outlet).await?,
     }
-    Ok(Reply::Text("{}".to_owned()))
+    Ok(McpReply::Text("{}".to_owned()))
 }
 
 /// What is served, as far as there is any of it.
-fn capabilities(peer: &Peer) -> Value {
+fn capabilities(peer: &McpPeer) -> Value {
     let abilities = companions::abilities(peer);
     let mut told = json!({
         "tools": { "listChanged": true },
@@ -194,18 +200,18 @@ const INSTRUCTIONS: &str = "Every call passes this host's rules and is on record
     `approval_pending` until an operator has decided; send it again with the same arguments then. Results that are too \
     large to show are linked as resources and can be read in parts.";
 
-fn discover(peer: &Peer) -> Reply {
+fn discover(peer: &McpPeer) -> McpReply {
     let told = json!({
         "supportedVersions": version::supported(),
         "capabilities": capabilities(peer),
         "instructions": INSTRUCTIONS,
     });
-    Reply::Text(wire::json(&cached(told, peer, listing::FRESH_FOR_MS)))
+    McpReply::Text(wire::json(&cached(told, peer, listing::FRESH_FOR_MS)))
 }
 
 /// The answer to a handshake.
-fn welcome(peer: &Peer) -> Reply {
-    Reply::Text(wire::json(&json!({
+fn welcome(peer: &McpPeer) -> McpReply {
+    McpReply::Text(wire::json(&json!({
         "protocolVersion": peer.version.as_str(),
         "capabilities": capabilities(peer),
         "serverInfo": result::THIS_SERVER,
@@ -224,7 +230,7 @@ fn fields(fresh_for_ms: Option<u64>) -> String {
 }
 
 /// A result that is complete, in the form of the client's era.
-fn complete(mut told: Value, peer: &Peer) -> Value {
+fn complete(mut told: Value, peer: &McpPeer) -> Value {
     let Some(object) = told.as_object_mut() else {
         return told;
     };
@@ -245,7 +251,7 @@ fn complete(mut told: Value, peer: &Peer) -> Value {
 }
 
 /// The same of a result that may be kept for a while. Where its source said for how long, that counts.
-fn cached(told: Value, peer: &Peer, fresh_for_ms: u64) -> Value {
+fn cached(told: Value, peer: &McpPeer, fresh_for_ms: u64) -> Value {
     let mut told = complete(told, peer);
     if let (true, Some(object)) = (peer.is_modern(), told.as_object_mut()) {
         if !object.get("ttlMs").is_some_and(Value::is_u64) {

@@ -7,13 +7,13 @@ use parking_lot::Mutex;
 use toolpost_config::HostConfig;
 
 use crate::{
-    compose::{Configured, StartError, policy},
+    compose::{StartError, ToolConfiguration, policy},
     server::Server,
 };
 
 /// What came of taking up a configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reloaded {
+pub struct ReloadReport {
     /// The sections that changed and are in force.
     pub changed: Vec<&'static str>,
     /// The sections that changed and wait for the host to be started again.
@@ -21,11 +21,11 @@ pub struct Reloaded {
 }
 
 /// The configuration in force, and how the last try to take up another one went.
-pub(crate) struct Loaded {
-    state: Mutex<State>,
+pub(crate) struct ActiveConfiguration {
+    state: Mutex<ConfigurationState>,
 }
 
-struct State {
+struct ConfigurationState {
     config: HostConfig,
     reloads: u64,
     after_restart: Vec<&'static str>,
@@ -33,17 +33,17 @@ struct State {
 }
 
 /// The same, for telling.
-pub(crate) struct Told {
-    pub(crate) mode: toolpost_model::Mode,
+pub(crate) struct ConfigurationStatus {
+    pub(crate) mode: toolpost_model::PermissionMode,
     pub(crate) reloads: u64,
     pub(crate) after_restart: Vec<&'static str>,
     pub(crate) problem: Option<String>,
 }
 
-impl Loaded {
+impl ActiveConfiguration {
     pub(crate) fn of(config: HostConfig) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(ConfigurationState {
                 config,
                 reloads: 0,
                 after_restart: Vec::new(),
@@ -56,9 +56,9 @@ impl Loaded {
         self.state.lock().config.clone()
     }
 
-    pub(crate) fn told(&self) -> Told {
+    pub(crate) fn told(&self) -> ConfigurationStatus {
         let state = self.state.lock();
-        Told {
+        ConfigurationStatus {
             mode: state.config.mode,
             reloads: state.reloads,
             after_restart: state.after_restart.clone(),
@@ -70,7 +70,7 @@ impl Loaded {
 impl Server {
     /// Puts another configuration in force, as far as that can be done while the host runs: mode, rules, and the
     /// settings of tools and sources. Where its rules mean nothing, everything stays as it is.
-    pub async fn reload(&self, config: HostConfig) -> Result<Reloaded, StartError> {
+    pub async fn reload(&self, config: HostConfig) -> Result<ReloadReport, StartError> {
         let now = self.loaded().state.lock().config.clone();
         let after_restart = fixed(&now, &config);
         let next = HostConfig {
@@ -100,7 +100,9 @@ impl Server {
             self.host().replace_policy(Arc::new(policy));
         }
         if tools || sources {
-            self.host().replace_settings(Configured::of(&next)).await;
+            self.host()
+                .replace_settings(ToolConfiguration::of(&next))
+                .await;
         }
         let changed = [("rules", rules), ("tools", tools), ("sources", sources)];
         let changed = changed
@@ -112,7 +114,7 @@ impl Server {
         state.reloads += 1;
         state.problem = None;
         state.after_restart.clone_from(&after_restart);
-        Ok(Reloaded {
+        Ok(ReloadReport {
             changed,
             after_restart,
         })

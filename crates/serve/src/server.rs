@@ -13,10 +13,10 @@ use tokio::{
     task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
-use toolpost_a2e::Link;
+use toolpost_a2e::InProcessLink;
 use toolpost_config::{AuditConfig, HostConfig, NativeToolsChoice, TokenConfig};
 use toolpost_core::{Cassette, Hook, Host, ReplayOptions};
-use toolpost_model::{Principal, Role, Source, Tool, ToolSet};
+use toolpost_model::{Principal, PrincipalRole, Source, Tool, ToolSet};
 use toolpost_sources::{LoadedPlugin, PythonModules, RustModules};
 use toolpost_store::{
     AuditLog, AuditRotation, AuditWriter, DataDir, load_or_create_token, new_token,
@@ -24,29 +24,29 @@ use toolpost_store::{
 
 use crate::{
     a2a,
-    a2e::{self, Capability, ToolsEntry},
-    auth::{Access, Door, KnownToken},
+    a2e::{self, A2eCapability, ToolsEntry},
+    auth::{CallerAuthentication, Door, KnownToken},
     compose::{
-        Asked, ComposedHost, HostParts, ModulesHandover, NativeHandover, StartError, host_on,
-        open_data_dir,
+        ApprovalAudience, ComposedHost, HostParts, ModulesHandover, NativeHandover, StartError,
+        host_on, open_data_dir,
     },
     feed,
-    http::{About, Gate, RequestLimits, Shared},
+    http::{RequestGate, RequestLimits, RouteState, ServerStatus},
     join::{HostConnection, JoinReception, JoinTicket, StartSettings, StdioFace},
-    listen::{self, Listener},
+    listen::{self, SocketListener},
     mcp,
     refusals::{self, RefusedRequests},
-    reload::Loaded,
+    reload::ActiveConfiguration,
     streams::OpenStreams,
 };
 
 /// A running server.
 pub struct Server {
     host: Host,
-    a2e: Arc<a2e::Face>,
+    a2e: Arc<a2e::A2eServerFace>,
     feed: Arc<feed::Hub>,
-    a2a: Arc<a2a::Face>,
-    mcp: Arc<mcp::Face>,
+    a2a: Arc<a2a::A2aServerFace>,
+    mcp: Arc<mcp::McpServerFace>,
     joining: Arc<JoinReception>,
     address: Option<SocketAddr>,
     tokens: Vec<TokenConfig>,
@@ -57,7 +57,7 @@ pub struct Server {
     faces: Vec<JoinHandle<()>>,
     /// Held by the faces too: the lock is given back when the last of them has ended.
     data_dir: Option<Arc<DataDir>>,
-    about: Arc<About>,
+    about: Arc<ServerStatus>,
 }
 
 /// How long connections get to finish once the host has answered its last call.
@@ -71,16 +71,16 @@ const ATTENDED_AT_MOST: Duration = Duration::from_millis(500);
 /// A server not yet started.
 pub struct ServerBuilder {
     config: HostConfig,
-    access: Access,
+    access: CallerAuthentication,
     parts: HostParts,
-    capabilities: Vec<Arc<dyn Capability>>,
+    capabilities: Vec<Arc<dyn A2eCapability>>,
     tools: ToolsEntry,
 }
 
 impl ServerBuilder {
     /// How callers on the network prove themselves.
     #[must_use]
-    pub fn access(mut self, access: Access) -> Self {
+    pub fn access(mut self, access: CallerAuthentication) -> Self {
         self.access = access;
         self
     }
@@ -114,7 +114,7 @@ impl ServerBuilder {
 
     /// Adds an A2E capability.
     #[must_use]
-    pub fn capability(mut self, capability: impl Capability) -> Self {
+    pub fn capability(mut self, capability: impl A2eCapability) -> Self {
         self.capabilities.push(Arc::new(capability));
         self
     }
@@ -160,15 +160,17 @@ impl ServerBuilder {
     /// Opens the host and starts to listen on the network, and on the unix socket where there is a data directory.
     pub async fn start(mut self) -> Result<Server, StartError> {
         let listen = self.config.http.listen;
-        if matches!(self.access, Access::Open) && !listen.ip().is_loopback() {
+        if matches!(self.access, CallerAuthentication::Open) && !listen.ip().is_loopback() {
             return Err(StartError::OpenToTheNetwork(listen));
         }
         let data_dir = open_data_dir(&self.config)?.map(Arc::new);
         let token = match (&self.access, &data_dir) {
-            (Access::Open, _) => None,
-            (Access::Token(token), _) => Some(token.clone()),
-            (Access::KeptToken, Some(data_dir)) => Some(load_or_create_token(data_dir)?),
-            (Access::KeptToken, None) => Some(new_token()?),
+            (CallerAuthentication::Open, _) => None,
+            (CallerAuthentication::Token(token), _) => Some(token.clone()),
+            (CallerAuthentication::KeptToken, Some(data_dir)) => {
+                Some(load_or_create_token(data_dir)?)
+            }
+            (CallerAuthentication::KeptToken, None) => Some(new_token()?),
         };
         if let Some(token) = &token {
             self.parts
@@ -185,7 +187,7 @@ impl ServerBuilder {
         let door = self.network_door(token.as_deref());
         let mut server = self.open(data_dir, Some(address)).await?;
         server.token = token;
-        server.open_face(Listener::Tcp(tcp), door);
+        server.open_face(SocketListener::Tcp(tcp), door);
         server.open_socket()?;
         Ok(server)
     }
@@ -217,17 +219,17 @@ impl ServerBuilder {
         let audit = audit_writer(&config.a2e.audit)?;
         let (started_with, stdio_token) = (self.start_settings(), self.stdio_token());
         let mut parts = std::mem::take(&mut self.parts);
-        parts.asked = Asked::Operators;
+        parts.asked = ApprovalAudience::Operators;
         let streams = OpenStreams::new(config.limits.shares.divide(config.limits.streams as u64));
         let feed = Arc::new(feed::Hub::new(streams.clone()));
         parts.witness(Arc::clone(&feed));
         let ComposedHost { host, python } = host_on(config, data_dir.as_deref(), parts).await?;
-        let settings = a2e::Settings {
+        let settings = a2e::A2eFaceSettings {
             host_id: config.a2e.host_id.clone(),
             require_negotiated: config.a2e.require_negotiated,
             max_parallel: config.limits.session_concurrency,
             message_limit: config.http.body_limit,
-            audit: a2e::Audit::to(audit),
+            audit: a2e::A2eAuditFile::to(audit),
             unattended: data_dir.as_ref().and_then(|data_dir| data_dir.unattended()),
             tools: tools_entry(config, self.tools),
             plugins: python
@@ -236,24 +238,24 @@ impl ServerBuilder {
                 .unwrap_or_default(),
             streams: Some(streams.clone()),
         };
-        let a2e = a2e::Face::new(host.clone(), settings, self.capabilities);
+        let a2e = a2e::A2eServerFace::new(host.clone(), settings, self.capabilities);
         if let Some(python) = &python {
             python.set_plugin_port(Arc::new(a2e::FacePluginPort::new(&a2e, host.clone())));
         }
         tokio::spawn(a2e::tend(Arc::downgrade(&a2e)));
         let closing = CancellationToken::new();
-        let a2a = a2a::Face::new(
+        let a2a = a2a::A2aServerFace::new(
             host.clone(),
             config.a2a.clone(),
             config.http.body_limit,
             streams.clone(),
             closing.clone(),
         );
-        let settings = mcp::Settings {
+        let settings = mcp::McpFaceSettings {
             message_limit: config.http.body_limit,
             approval_wait: config.mcp.approval_wait,
         };
-        let mcp = mcp::Face::new(host.clone(), settings, streams, closing.clone());
+        let mcp = mcp::McpServerFace::new(host.clone(), settings, streams, closing.clone());
         tokio::spawn(mcp::tend(Arc::downgrade(&mcp)));
         let refused = RefusedRequests::new();
         tokio::spawn(refusals::look_after(Arc::downgrade(&refused)));
@@ -261,10 +263,10 @@ impl ServerBuilder {
             let every = (config.limits.session_idle / 4).clamp(ATTENDED_AT_MOST, ATTENDED_AT_LEAST);
             tokio::spawn(attend(data_dir, every, closing.clone()))
         });
-        let about = Arc::new(About {
+        let about = Arc::new(ServerStatus {
             workspace: config.workspace.clone(),
             address,
-            loaded: Loaded::of(config.clone()),
+            loaded: ActiveConfiguration::of(config.clone()),
             refused,
         });
         let joining = JoinReception::new(
@@ -298,7 +300,7 @@ impl ServerBuilder {
     }
 
     /// What the process says of itself where it joins the host that holds its data directory.
-    pub fn join_ticket(&self, face: StdioFace, role: Role) -> JoinTicket {
+    pub fn join_ticket(&self, face: StdioFace, role: PrincipalRole) -> JoinTicket {
         JoinTicket::new(
             face,
             role,
@@ -311,8 +313,8 @@ impl ServerBuilder {
     /// The token that an agent over stdio must show.
     fn stdio_token(&self) -> Option<String> {
         match &self.access {
-            Access::Token(token) => Some(token.clone()),
-            Access::KeptToken | Access::Open => None,
+            CallerAuthentication::Token(token) => Some(token.clone()),
+            CallerAuthentication::KeptToken | CallerAuthentication::Open => None,
         }
     }
 
@@ -338,7 +340,7 @@ impl ServerBuilder {
         tokens.extend(token.map(|token| KnownToken::of(token, Principal::agent("agent"))));
         Door::Network {
             tokens,
-            open: matches!(self.access, Access::Open),
+            open: matches!(self.access, CallerAuthentication::Open),
             hosts: self.config.http.allowed_hosts.clone(),
             origins: self.config.http.allowed_origins.clone(),
         }
@@ -408,7 +410,7 @@ impl Server {
     pub fn builder(config: HostConfig) -> ServerBuilder {
         ServerBuilder {
             config,
-            access: Access::KeptToken,
+            access: CallerAuthentication::KeptToken,
             parts: HostParts::default(),
             capabilities: Vec::new(),
             tools: ToolsEntry::default(),
@@ -420,8 +422,8 @@ impl Server {
         self.a2e.plugins()
     }
 
-    fn open_face(&mut self, listener: Listener, door: Door) {
-        let shared = Shared {
+    fn open_face(&mut self, listener: SocketListener, door: Door) {
+        let shared = RouteState {
             host: self.host.clone(),
             limits: self.limits,
             about: Arc::clone(&self.about),
@@ -432,7 +434,7 @@ impl Server {
             joining: Arc::clone(&self.joining),
             closing: self.closing.clone(),
         };
-        let gate = Gate::new(shared, door);
+        let gate = RequestGate::new(shared, door);
         let (closing, data_dir) = (self.closing.clone(), self.data_dir.clone());
         self.faces.push(tokio::spawn(async move {
             listen::serve(listener, gate, closing, CONNECTION_GRACE).await;
@@ -451,12 +453,12 @@ impl Server {
         data_dir.clear_socket().map_err(failed)?;
         let listener = UnixListener::bind(&path).map_err(failed)?;
         data_dir.guard_socket().map_err(failed)?;
-        self.open_face(Listener::Unix(listener), Door::Socket);
+        self.open_face(SocketListener::Unix(listener), Door::Socket);
         self.socket = Some(path);
         Ok(())
     }
 
-    pub(crate) fn loaded(&self) -> &Loaded {
+    pub(crate) fn loaded(&self) -> &ActiveConfiguration {
         &self.about.loaded
     }
 
@@ -472,7 +474,7 @@ impl Server {
 
     /// Connects an agent in this process, as the agent `embedded` or whoever its token names: typed A2E messages,
     /// no JSON.
-    pub fn connect(&self) -> Link {
+    pub fn connect(&self) -> InProcessLink {
         a2e::link(
             &self.a2e,
             self.tokens.iter().map(KnownToken::configured).collect(),
@@ -494,13 +496,13 @@ impl Server {
     /// client may ask about calls that need approval. Returns when the client has left.
     pub async fn converse_mcp(
         &self,
-        role: Role,
+        role: PrincipalRole,
         input: impl Read + Send + 'static,
         output: impl Write + Send + 'static,
     ) {
         let principal = match role {
-            Role::Agent => Principal::agent("stdio"),
-            Role::Operator => Principal::operator("stdio"),
+            PrincipalRole::Agent => Principal::agent("stdio"),
+            PrincipalRole::Operator => Principal::operator("stdio"),
         };
         mcp::converse(&self.mcp, principal, input, output).await;
     }
@@ -510,7 +512,7 @@ impl Server {
     pub fn connect_stdio(
         &self,
         face: StdioFace,
-        role: Role,
+        role: PrincipalRole,
         session: Option<String>,
     ) -> HostConnection {
         self.joining.connect(face, role, session)

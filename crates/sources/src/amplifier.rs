@@ -16,16 +16,17 @@ mod unloaded;
 mod witnessing;
 
 pub use cache::CacheError;
-pub use fetch::{CachedModule, Fetched, Fetcher, Pin, cached_module};
+pub use fetch::{CachedModule, FetchedModule, Fetcher, Pin, cached_module};
 #[cfg(feature = "grpc")]
 pub use grpc::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use hooks::ModuleStandings;
 pub use packages::{
-    CoreWish, FolderSharing, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule,
+    CoreWish, FolderSharing, Packages, PackagesError, PreparedEnvironment, PythonEnvironment,
+    PythonModule,
 };
-pub use resolve::{ResolveError, Resolved, resolve, resolve_folder};
+pub use resolve::{ResolveError, ResolvedModule, resolve, resolve_folder};
 pub use running::RunError;
 pub use rust_module::{RustModule, RustModules};
-pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};
+pub use supply::{ModuleFetchPolicy, ModuleSetupProgress, SUPPLY_VARIABLES, Supply};
 pub use unloaded::UnloadedModules;
 pub use witnessing::{EventTaker, EventWitness};

@@ -17,10 +17,11 @@ pub use amplifier::python::{
     allowed_message_patterns, message_standing,
 };
 pub use amplifier::{
-    CacheError, CachedModule, CoreWish, EventTaker, EventWitness, Fetched, Fetcher, FolderSharing,
-    ModuleStandings, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment,
-    PythonModule, Reach, ResolveError, Resolved, RunError, RustModule, RustModules,
-    SUPPLY_VARIABLES, Supply, UnloadedModules, cached_module, resolve, resolve_folder,
+    CacheError, CachedModule, CoreWish, EventTaker, EventWitness, FetchedModule, Fetcher,
+    FolderSharing, ModuleFetchPolicy, ModuleSetupProgress, ModuleStandings, Packages,
+    PackagesError, Pin, PreparedEnvironment, PythonEnvironment, PythonModule, ResolveError,
+    ResolvedModule, RunError, RustModule, RustModules, SUPPLY_VARIABLES, Supply, UnloadedModules,
+    cached_module, resolve, resolve_folder,
 };
 #[cfg(feature = "grpc")]
 pub use amplifier::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
@@ -30,13 +31,14 @@ pub use authority::{
 };
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use mcp::{
-    McpEra, McpNewTools, McpParts, McpProgram, McpServer, McpSharing, McpSource, McpStart,
-    McpTransport,
+    McpNewToolPolicy, McpParts, McpProgram, McpProtocolEra, McpServer, McpSharing, McpSource,
+    McpStartPolicy, McpTransport,
 };
 pub use native::{
-    ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
-    CommandParameter, CommandProblem, Credential, CredentialHeader, CredentialHeaderError,
-    EnvironmentRefusal, HostEnvironment, NameLookup, NativeParts, NetworkSettings, ParameterType,
-    PatternError, PrivateTarget, Protection, SpoolDirectory, UrlPrefix, UrlPrefixError, Workspace,
-    WorkspaceError, code_worker_if_asked, native_source,
+    ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError,
+    CommandOutputFormat, CommandParameter, CommandParameterType, CommandProblem, Credential,
+    CredentialHeader, CredentialHeaderError, EnvironmentRefusal, HostEnvironment, NameLookup,
+    NativeParts, NetworkSettings, PrivateTarget, Protection, ProtectionPatternError,
+    SpoolDirectory, UrlPrefix, UrlPrefixError, Workspace, WorkspaceError, code_worker_if_asked,
+    native_source,
 };

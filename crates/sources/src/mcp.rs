@@ -23,6 +23,7 @@ mod source;
 mod watched;
 
 pub use settings::{
-    McpEra, McpNewTools, McpProgram, McpServer, McpSharing, McpStart, McpTransport,
+    McpNewToolPolicy, McpProgram, McpProtocolEra, McpServer, McpSharing, McpStartPolicy,
+    McpTransport,
 };
 pub use source::{McpParts, McpSource};

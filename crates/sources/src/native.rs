@@ -24,11 +24,11 @@ pub use self::{
     children::ChildSettings,
     code::{CodeSettings, code_worker_if_asked},
     command::{
-        CommandDeclaration, CommandError, CommandOutput, CommandParameter, CommandProblem,
-        ParameterType,
+        CommandDeclaration, CommandError, CommandOutputFormat, CommandParameter,
+        CommandParameterType, CommandProblem,
     },
     environment::{ChildEnvironment, EnvironmentRefusal, HostEnvironment},
-    files::{PatternError, Protection, Workspace, WorkspaceError},
+    files::{Protection, ProtectionPatternError, Workspace, WorkspaceError},
     http::{
         Credential, CredentialHeader, CredentialHeaderError, NameLookup, NetworkSettings,
         PrivateTarget, UrlPrefix, UrlPrefixError,
@@ -36,7 +36,7 @@ pub use self::{
     shell::SpoolDirectory,
 };
 pub(crate) use self::{
-    children::{Child, Children},
+    children::{ChildProcessSpec, Children},
     guards::{CallerRules, GuardCache, PathGuards, ProgramSight},
     http::{DownloadError, download, tls},
     shell::OutputEvents,
@@ -119,7 +119,7 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
 }
 
 /// Unwraps what was parsed from a literal in this crate. A bad literal is a mistake of ours that the first test
-/// run shows, and `Tool::declaration` has no way to report it.
+/// run shows, and `HookRequestTool::declaration` has no way to report it.
 #[expect(
     clippy::expect_used,
     reason = "only literals of this crate pass through, and every one is tested"

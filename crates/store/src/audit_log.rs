@@ -17,7 +17,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::disk::{self, Found, LineFile, Privacy};
+use crate::disk::{self, LineFile, PathKind, Privacy};
 
 pub use writer::AuditWriter;
 
@@ -227,7 +227,7 @@ impl AuditLog {
     fn move_aside(&self) -> io::Result<()> {
         let mut last = 1;
         while last < self.rotation.backup_count
-            && !matches!(disk::look(&self.numbered(last))?, Found::Nothing)
+            && !matches!(disk::look(&self.numbered(last))?, PathKind::Nothing)
         {
             last += 1;
         }
@@ -282,9 +282,9 @@ fn open_file(path: &Path) -> Result<LineFile, AuditLogError> {
         _ => failed("open", path)(source),
     };
     match disk::look(path).map_err(absent)? {
-        Found::Link => return Err(AuditLogError::Link { path: at() }),
-        Found::Directory => return Err(AuditLogError::NotAFile { path: at() }),
-        Found::Nothing | Found::Other => {}
+        PathKind::Link => return Err(AuditLogError::Link { path: at() }),
+        PathKind::Directory => return Err(AuditLogError::NotAFile { path: at() }),
+        PathKind::Nothing | PathKind::Other => {}
     }
     let file = LineFile::open(path).map_err(absent)?;
     if !file.is_regular().map_err(failed("look at", path))? {

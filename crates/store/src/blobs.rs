@@ -23,7 +23,7 @@ use crate::{
     disk::{self, contents},
 };
 use quota::{Quota, room_of};
-use writing::Writer;
+use writing::DiskBlobWriter;
 
 /// How much is kept, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +46,10 @@ pub struct BlobsError {
 
 /// Kept contents on disk. Cheap to clone; all clones are one store.
 #[derive(Clone)]
-pub struct DiskBlobs(Arc<Shared>);
+pub struct DiskBlobs(Arc<DiskBlobState>);
 
 /// A [`DiskBlobs`] that does not keep it open.
-pub struct WeakBlobs(Weak<Shared>);
+pub struct WeakBlobs(Weak<DiskBlobState>);
 
 impl WeakBlobs {
     /// The store, while somebody uses it.
@@ -58,7 +58,7 @@ impl WeakBlobs {
     }
 }
 
-struct Shared {
+struct DiskBlobState {
     files: BlobFiles,
     options: BlobOptions,
     quota: Quota,
@@ -90,7 +90,7 @@ impl DiskBlobs {
         };
         let used = prepare().map_err(|source| BlobsError { path, source })?;
         let quota = Quota::new(options.total, used);
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(DiskBlobState {
             files,
             options,
             quota,
@@ -115,7 +115,7 @@ impl DiskBlobs {
     }
 }
 
-impl Shared {
+impl DiskBlobState {
     fn clear_away(&self) -> Result<u64, BlobError> {
         let Some(age) = self.options.age else {
             return Ok(0);
@@ -141,7 +141,7 @@ impl Shared {
 
 impl BlobStore for DiskBlobs {
     fn create(&self) -> BoxFuture<'_, Result<Box<dyn BlobWriter>, BlobError>> {
-        let writer = Writer::new(Arc::clone(&self.0));
+        let writer = DiskBlobWriter::new(Arc::clone(&self.0));
         Box::pin(std::future::ready(Ok(
             Box::new(writer) as Box<dyn BlobWriter>
         )))
@@ -264,7 +264,10 @@ impl BlobFiles {
         StoragePlace::Folder(self.root.display().to_string())
     }
 
-    fn each(&self, mut visit: impl FnMut(&contents::Listed) -> io::Result<()>) -> io::Result<()> {
+    fn each(
+        &self,
+        mut visit: impl FnMut(&contents::FolderFile) -> io::Result<()>,
+    ) -> io::Result<()> {
         let temporary = self.temporary();
         for folder in contents::folders(&self.root)?
             .into_iter()

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::disk::{self, Directory, Found, Lock, Privacy};
+use crate::disk::{self, DirectoryHandle, Lock, PathKind, Privacy};
 
 /// A socket's address holds 108 bytes on Linux, the closing zero among them.
 const LONGEST_SOCKET_PATH: usize = 107;
@@ -86,7 +86,7 @@ pub enum DataDirError {
 pub struct DataDir {
     root: PathBuf,
     /// Keeps the short path to the socket good.
-    directory: Directory,
+    directory: DirectoryHandle,
     lock: Option<Lock>,
     /// How long nobody had held it when it was locked.
     unattended: Option<Duration>,
@@ -96,7 +96,7 @@ impl DataDir {
     /// Makes the directory where it is missing, and takes its lock.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
         let root = disk::absolute(path).map_err(failed("find", path))?;
-        if let Found::Nothing = disk::look(&root).map_err(failed("look at", &root))? {
+        if let PathKind::Nothing = disk::look(&root).map_err(failed("look at", &root))? {
             disk::create_private_directories(&root).map_err(failed("create", &root))?;
         }
         let mut data_dir = Self::at(&root)?;
@@ -110,12 +110,12 @@ impl DataDir {
     pub fn at(path: &Path) -> Result<Self, DataDirError> {
         let root = disk::absolute(path).map_err(failed("find", path))?;
         match disk::look(&root).map_err(failed("look at", &root))? {
-            Found::Directory => {}
-            Found::Nothing => return Err(DataDirError::Missing { path: root }),
-            Found::Link => return Err(DataDirError::Link { path: root }),
-            Found::Other => return Err(DataDirError::NotADirectory { path: root }),
+            PathKind::Directory => {}
+            PathKind::Nothing => return Err(DataDirError::Missing { path: root }),
+            PathKind::Link => return Err(DataDirError::Link { path: root }),
+            PathKind::Other => return Err(DataDirError::NotADirectory { path: root }),
         }
-        let directory = Directory::open(&root).map_err(failed("open", &root))?;
+        let directory = DirectoryHandle::open(&root).map_err(failed("open", &root))?;
         match directory.privacy().map_err(failed("look at", &root))? {
             Privacy::Private => Ok(Self {
                 root,

@@ -46,19 +46,19 @@ fn privacy(metadata: &fs::Metadata) -> Privacy {
 }
 
 /// What lies at a path, without following a link there.
-pub(crate) enum Found {
+pub(crate) enum PathKind {
     Nothing,
     Link,
     Directory,
     Other,
 }
 
-pub(crate) fn look(path: &Path) -> io::Result<Found> {
+pub(crate) fn look(path: &Path) -> io::Result<PathKind> {
     match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_symlink() => Ok(Found::Link),
-        Ok(metadata) if metadata.is_dir() => Ok(Found::Directory),
-        Ok(_) => Ok(Found::Other),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
+        Ok(metadata) if metadata.is_symlink() => Ok(PathKind::Link),
+        Ok(metadata) if metadata.is_dir() => Ok(PathKind::Directory),
+        Ok(_) => Ok(PathKind::Other),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(PathKind::Nothing),
         Err(error) => Err(error),
     }
 }
@@ -102,9 +102,9 @@ pub(crate) fn create_private_directories(path: &Path) -> io::Result<()> {
 }
 
 /// An open directory: what was checked about it stays true of the handle, whatever happens to its name.
-pub(crate) struct Directory(File);
+pub(crate) struct DirectoryHandle(File);
 
-impl Directory {
+impl DirectoryHandle {
     /// Fails on a link.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;

@@ -20,17 +20,17 @@ use std::{
 };
 
 use toolpost_core::{
-    Cut, Journal, JournalError, JournalHead, Pruned, Query, Record, SessionPage, StoredRecord,
-    Strength,
+    Journal, JournalError, JournalHead, PrunedRange, Query, Record, RetentionCut, SessionPage,
+    StoredRecord, Strength,
 };
 use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId};
 
-pub use row::ReadError;
+pub use row::JournalReadError;
 pub(crate) use row::{decode, stored_hash};
 pub(crate) use schema::{has_facets, open_for_reading, schema_differences};
 
 use reads::{Lookups, Scans};
-use writer::Writer;
+use writer::JournalWriter;
 
 /// What the operator may set.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub struct JournalOptions {
 
 /// Why a file cannot be opened as a journal.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum JournalOpenError {
     /// There is none.
     #[error("there is no journal at `{path}`")]
     Missing {
@@ -134,20 +134,21 @@ pub struct SqliteJournal {
     // connection that only reads could not.
     lookups: Lookups,
     scans: Scans,
-    writer: Writer,
+    writer: JournalWriter,
     max_bytes: u64,
 }
 
 impl SqliteJournal {
     /// Opens the journal, makes it where there is none, and brings an older format up to date.
-    pub fn open(path: &Path, options: JournalOptions) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, options: JournalOptions) -> Result<Self, JournalOpenError> {
         let connection = schema::open_for_writing(path, options.max_bytes)?;
-        let writer = Writer::start(connection, path, options.max_bytes)?;
+        let writer = JournalWriter::start(connection, path, options.max_bytes)?;
         let lookups = Lookups::new(open_for_reading(path)?);
-        let scans = Scans::start(open_for_reading(path)?).map_err(|source| OpenError::Io {
-            path: path.to_path_buf(),
-            source,
-        })?;
+        let scans =
+            Scans::start(open_for_reading(path)?).map_err(|source| JournalOpenError::Io {
+                path: path.to_path_buf(),
+                source,
+            })?;
         Ok(Self {
             lookups,
             scans,
@@ -244,7 +245,7 @@ impl Journal for SqliteJournal {
         self.lookups.answer(query::head)
     }
 
-    fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {
+    fn prune(&self, cut: RetentionCut) -> BoxFuture<'_, Result<Option<PrunedRange>, JournalError>> {
         self.writer.prune(cut)
     }
 }

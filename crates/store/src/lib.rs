@@ -21,7 +21,7 @@ mod verify;
 pub use audit_log::{AuditLog, AuditLogError, AuditRotation, AuditWriter};
 pub use blobs::{BlobFile, BlobFiles, BlobOptions, BlobsError, DiskBlobs, RemovedFiles, WeakBlobs};
 pub use data_dir::{DataDir, DataDirError};
-pub use journal::{JournalOptions, OpenError, ReadError, SqliteJournal};
+pub use journal::{JournalOpenError, JournalOptions, JournalReadError, SqliteJournal};
 pub use last_good::{LastGood, LastGoodError};
 pub use pins::PinFiles;
 pub use reader::{CallPages, JournalReader, SealError};
@@ -29,6 +29,6 @@ pub use rules::RulesFile;
 pub use token::{TokenError, load_or_create_token, load_token, new_token};
 pub use trust::{TrustEntry, TrustError, TrustStore};
 pub use verify::{
-    ArtifactCounts, ArtifactsPlace, Flaw, Problem, SealedHead, SealedHeadError, Verdict,
-    VerifyOptions, VerifyReport, VerifyStep,
+    ArtifactCounts, ArtifactsPlace, Flaw, SealedHead, SealedHeadError, VerifyConclusion,
+    VerifyOptions, VerifyProblem, VerifyReport, VerifyStep,
 };

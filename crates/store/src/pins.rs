@@ -24,7 +24,7 @@ const LONGEST: u64 = 64 << 20;
 /// A file as it is written.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Pinned {
+struct PinFileBody {
     /// Whose definitions they are: a file that was moved to another name is none of that one's.
     source: String,
     /// Of the manifest, so that a file which was cut short or edited is known for that.
@@ -61,7 +61,7 @@ impl PinFiles {
     pub fn forget(&self, source: &str) -> Result<bool, PinStoreError> {
         let path = self.path(source);
         let failed = |error| failed(source, "forgotten", &path, &error);
-        let there = !matches!(disk::look(&path).map_err(failed)?, disk::Found::Nothing);
+        let there = !matches!(disk::look(&path).map_err(failed)?, disk::PathKind::Nothing);
         disk::remove(&path).map_err(failed)?;
         Ok(there)
     }
@@ -87,7 +87,7 @@ impl PinStore for PinFiles {
                 return Err(unreliable("can be reached by other users"));
             }
         };
-        let pinned: Pinned =
+        let pinned: PinFileBody =
             serde_json::from_slice(&bytes).map_err(|_| unreliable("is damaged"))?;
         if pinned.source != source {
             return Err(unreliable("holds what was accepted of another source"));
@@ -101,7 +101,7 @@ impl PinStore for PinFiles {
     fn keep(&self, source: &str, manifest: &str) -> Result<(), PinStoreError> {
         let path = self.path(source);
         let failed = |error: io::Error| failed(source, "kept", &path, &error);
-        let pinned = Pinned {
+        let pinned = PinFileBody {
             source: source.to_owned(),
             sha256: hex(manifest.as_bytes()),
             manifest: manifest.to_owned(),

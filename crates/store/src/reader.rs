@@ -11,7 +11,7 @@ use toolpost_model::InvocationId;
 
 use crate::{
     disk,
-    journal::{OpenError, ReadError, facet, has_facets, open_for_reading, query},
+    journal::{JournalOpenError, JournalReadError, facet, has_facets, open_for_reading, query},
     verify::{self, SealedHead, VerifyOptions, VerifyReport, VerifyStep},
 };
 
@@ -20,10 +20,10 @@ use crate::{
 pub enum SealError {
     /// It cannot be opened.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] JournalOpenError),
     /// It cannot be read.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] JournalReadError),
     /// The disk did not take it.
     #[error("journal `{path}` could not be synced")]
     Sync {
@@ -43,7 +43,7 @@ pub struct CallPages<'a> {
 
 impl CallPages<'_> {
     /// The next ones. Fewer than the query's limit are the last.
-    pub fn next_page(&mut self) -> Result<Vec<StoredRecord>, ReadError> {
+    pub fn next_page(&mut self) -> Result<Vec<StoredRecord>, JournalReadError> {
         self.lag.next_page(self.connection, &mut self.query)
     }
 }
@@ -56,29 +56,32 @@ pub struct JournalReader {
 impl JournalReader {
     /// Opens the journal whether a host runs, has ended, or was killed and left its log behind; also on a
     /// disk that cannot be written, unless the log was left there without its index.
-    pub fn open(path: &Path) -> Result<Self, OpenError> {
+    pub fn open(path: &Path) -> Result<Self, JournalOpenError> {
         Ok(Self {
             connection: open_for_reading(path)?,
         })
     }
 
     /// Up to `limit` records with numbers over `after`, oldest first.
-    pub fn read(&self, after: u64, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
+    pub fn read(&self, after: u64, limit: usize) -> Result<Vec<StoredRecord>, JournalReadError> {
         query::page(&self.connection, after, limit)
     }
 
     /// All records of a call, oldest first.
-    pub fn records_of(&self, invocation: InvocationId) -> Result<Vec<StoredRecord>, ReadError> {
+    pub fn records_of(
+        &self,
+        invocation: InvocationId,
+    ) -> Result<Vec<StoredRecord>, JournalReadError> {
         query::records_of(&self.connection, invocation)
     }
 
     /// The newest `count` records, oldest first.
-    pub fn tail(&self, count: usize) -> Result<Vec<StoredRecord>, ReadError> {
+    pub fn tail(&self, count: usize) -> Result<Vec<StoredRecord>, JournalReadError> {
         query::tail(&self.connection, count)
     }
 
     /// The highest number, 0 in an empty journal.
-    pub fn last_seq(&self) -> Result<u64, ReadError> {
+    pub fn last_seq(&self) -> Result<u64, JournalReadError> {
         query::last_seq(&self.connection)
     }
 
@@ -89,7 +92,10 @@ impl JournalReader {
     /// so keep [`VerifyReport::head`] and give it to [`verify_with`](Self::verify_with).
     ///
     /// Remembers some 40 bytes a call while it runs, to see that no call ends twice.
-    pub fn verify(&self, mut progress: impl FnMut(u64, u64)) -> Result<VerifyReport, ReadError> {
+    pub fn verify(
+        &self,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<VerifyReport, JournalReadError> {
         let records_only = |step| match step {
             VerifyStep::Records(done, total) => progress(done, total),
             VerifyStep::Artifacts(..) => {}
@@ -103,22 +109,22 @@ impl JournalReader {
         &self,
         options: &VerifyOptions,
         progress: impl FnMut(VerifyStep),
-    ) -> Result<VerifyReport, ReadError> {
+    ) -> Result<VerifyReport, JournalReadError> {
         verify::verify(&self.connection, options, progress)
     }
 
     /// Calls, newest first; each by one record: its end, or its first one where it has not ended.
-    pub fn find(&self, query: &Query) -> Result<Vec<StoredRecord>, ReadError> {
+    pub fn find(&self, query: &Query) -> Result<Vec<StoredRecord>, JournalReadError> {
         if !has_facets(&self.connection)? {
-            return Err(ReadError::OlderFormat);
+            return Err(JournalReadError::OlderFormat);
         }
         facet::find_all(&self.connection, query)
     }
 
     /// The same for many, in pages of the query's limit.
-    pub fn find_pages(&self, query: Query) -> Result<CallPages<'_>, ReadError> {
+    pub fn find_pages(&self, query: Query) -> Result<CallPages<'_>, JournalReadError> {
         if !has_facets(&self.connection)? {
-            return Err(ReadError::OlderFormat);
+            return Err(JournalReadError::OlderFormat);
         }
         let lag = facet::Lag::read(&self.connection, &query)?;
         Ok(CallPages {
@@ -134,12 +140,12 @@ impl JournalReader {
         kind: RecordKind,
         before: u64,
         limit: usize,
-    ) -> Result<Vec<StoredRecord>, ReadError> {
+    ) -> Result<Vec<StoredRecord>, JournalReadError> {
         query::of_kind(&self.connection, kind, before, limit)
     }
 
     /// Where the journal ends and begins.
-    pub fn head(&self) -> Result<JournalHead, ReadError> {
+    pub fn head(&self) -> Result<JournalHead, JournalReadError> {
         query::head(&self.connection)
     }
 

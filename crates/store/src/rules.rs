@@ -22,7 +22,7 @@ const MAX_RULES: usize = 4_096;
 /// The file as it is written.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Listing {
+struct RulesFileBody {
     rules: Vec<RememberedRule>,
 }
 
@@ -48,9 +48,9 @@ impl RulesFile {
         &self.path
     }
 
-    fn read(&self) -> Result<Listing, RuleStoreError> {
+    fn read(&self) -> Result<RulesFileBody, RuleStoreError> {
         match disk::read_small(&self.path).map_err(|source| self.failed("read", source))? {
-            None => Ok(Listing::default()),
+            None => Ok(RulesFileBody::default()),
             Some((bytes, Privacy::Private)) => serde_json::from_slice(&bytes).map_err(|source| {
                 let reason = format!(
                     "`{}` is damaged: {source}; mend it or delete it",

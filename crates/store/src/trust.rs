@@ -68,7 +68,7 @@ pub struct TrustEntry {
 /// The list as it lies on disk.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Listing {
+struct TrustListBody {
     files: BTreeMap<String, Digest>,
 }
 
@@ -176,10 +176,10 @@ impl TrustStore {
         Ok(changed)
     }
 
-    fn load(&self) -> Result<Listing, TrustError> {
+    fn load(&self) -> Result<TrustListBody, TrustError> {
         let found = disk::read_small(&self.path).map_err(failed("read", &self.path))?;
         match found {
-            None => Ok(Listing::default()),
+            None => Ok(TrustListBody::default()),
             Some((bytes, Privacy::Private)) => {
                 serde_json::from_slice(&bytes).map_err(|source| TrustError::Damaged {
                     path: self.path.clone(),

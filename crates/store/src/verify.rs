@@ -16,15 +16,15 @@ use rusqlite::{Connection, ErrorCode};
 use toolpost_core::{PrunedBody, RecordKind};
 
 pub use artifacts::ArtifactCounts;
-pub use report::{Flaw, Problem, Verdict, VerifyReport};
+pub use report::{Flaw, VerifyConclusion, VerifyProblem, VerifyReport};
 pub use sealed::{SealedHead, SealedHeadError};
 
 use crate::journal::{
-    ReadError, anchor, facet, has_facets, open_for_reading,
+    JournalReadError, anchor, facet, has_facets, open_for_reading,
     query::{self, Beside},
     schema_differences,
 };
-use check::Check;
+use check::JournalCheck;
 
 /// Rows between two reports of progress, and in one read transaction.
 const PIECE: usize = 2000;
@@ -60,8 +60,8 @@ pub(crate) fn verify(
     connection: &Connection,
     options: &VerifyOptions,
     mut progress: impl FnMut(VerifyStep),
-) -> Result<VerifyReport, ReadError> {
-    let mut check = Check::new(options.head.clone(), options.artifacts.is_some());
+) -> Result<VerifyReport, JournalReadError> {
+    let mut check = JournalCheck::new(options.head.clone(), options.artifacts.is_some());
     for name in schema_differences(connection)? {
         check.found(0, Flaw::Schema { name });
     }
@@ -94,9 +94,9 @@ pub(crate) fn verify(
 /// and may even remove the oldest records.
 fn walk(
     connection: &Connection,
-    check: &mut Check,
+    check: &mut JournalCheck,
     progress: &mut impl FnMut(VerifyStep),
-) -> Result<(), ReadError> {
+) -> Result<(), JournalReadError> {
     let beside = if has_facets(connection)? {
         Beside::Facets
     } else {
@@ -124,7 +124,7 @@ fn walk(
         match read {
             Ok(Some(end)) => after = end,
             Ok(None) => return Ok(()),
-            Err(ReadError::Sqlite(error)) if is_damage(&error) => {
+            Err(JournalReadError::Sqlite(error)) if is_damage(&error) => {
                 check.found_here(Flaw::Storage(error.to_string()));
                 return Ok(());
             }
@@ -135,7 +135,7 @@ fn walk(
 }
 
 /// What was removed must have been removed by a journal: its newest `pruned` record says the same as the anchor.
-fn check_anchor(connection: &Connection, check: &mut Check) -> Result<(), ReadError> {
+fn check_anchor(connection: &Connection, check: &mut JournalCheck) -> Result<(), JournalReadError> {
     if !has_facets(connection)? {
         return Ok(());
     }
@@ -143,8 +143,8 @@ fn check_anchor(connection: &Connection, check: &mut Check) -> Result<(), ReadEr
     let newest = match query::of_kind(connection, RecordKind::Pruned, u64::MAX, 1) {
         Ok(mut found) => found.pop(),
         // Said where the row was seen.
-        Err(ReadError::Damaged { .. } | ReadError::OlderFormat) => None,
-        Err(ReadError::Sqlite(error)) if is_damage(&error) => None,
+        Err(JournalReadError::Damaged { .. } | JournalReadError::OlderFormat) => None,
+        Err(JournalReadError::Sqlite(error)) if is_damage(&error) => None,
         Err(error) => return Err(error),
     };
     let anchor = anchor::read(connection).unwrap_or(None);
@@ -179,7 +179,7 @@ fn check_anchor(connection: &Connection, check: &mut Check) -> Result<(), ReadEr
 }
 
 /// Rows can be as they were written while an index hides them from a lookup.
-fn check_storage(connection: &Connection) -> Result<Vec<String>, ReadError> {
+fn check_storage(connection: &Connection) -> Result<Vec<String>, JournalReadError> {
     let mut found = Vec::new();
     let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
     let mut rows = statement.query([])?;

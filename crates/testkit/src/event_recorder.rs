@@ -4,11 +4,11 @@ use tokio::sync::mpsc;
 use toolpost_model::{Event, EventBody, Stage};
 
 /// Receives events from a call and hands them out.
-pub struct EventRecorder {
+pub struct CallEventRecorder {
     events: mpsc::Receiver<Event>,
 }
 
-impl EventRecorder {
+impl CallEventRecorder {
     /// A recorder, and the sender to put into a call request.
     pub fn new(capacity: usize) -> (mpsc::Sender<Event>, Self) {
         let (sender, events) = mpsc::channel(capacity);

@@ -1,8 +1,8 @@
 //! Every kind of end that a call can have, for tests of whoever shows results.
 
 use toolpost_model::{
-    ArtifactId, ArtifactRef, Content, ContentDigest, Disposition, ErrorClass, InvocationId,
-    Outcome, PersistStrategy, Recoverability, Redactions, ResultPersistence, RetryGuidance,
+    ArtifactId, ArtifactRef, ContentDigest, Disposition, ErrorClass, InvocationId, Outcome,
+    PersistStrategy, Recoverability, Redactions, ResultContent, ResultPersistence, RetryGuidance,
     Timings, ToolError, ToolResult, Truncation,
 };
 
@@ -112,7 +112,7 @@ fn whole() -> ToolResult {
         outcome: Outcome::Succeeded,
         disposition: Disposition::Inline,
         is_error: false,
-        content: vec![Content::text("text")],
+        content: vec![ResultContent::text("text")],
         structured_content: None,
         summary: None,
         exit_code: None,

@@ -1,7 +1,7 @@
 //! For tests of tools and of hosts.
 //!
-//! [`TestHost`] is a whole host in memory, and [`TestHost::replay`] one that answers as it was recorded; [`MockTool`] is a tool that remembers how it was called;
-//! [`EventRecorder`] keeps the events of a call. [`amplifier`] has the like for modules of Amplifier.
+//! [`TestHost`] is a whole host in memory, and [`TestHost::replay`] one that answers as it was recorded; [`MockNativeTool`] is a tool that remembers how it was called;
+//! [`CallEventRecorder`] keeps the events of a call. [`amplifier`] has the like for modules of Amplifier.
 //!
 //! ```
 //! use toolpost_testkit::{MockTool, TestHost};
@@ -29,8 +29,8 @@ mod mock_tool;
 mod test_host;
 
 pub use blob_suite::blob_suite;
-pub use event_recorder::EventRecorder;
+pub use event_recorder::CallEventRecorder;
 pub use every_end::every_end;
 pub use journal_suite::journal_suite;
-pub use mock_tool::{Gate, MockTool};
+pub use mock_tool::{MockNativeTool, MockToolGate};
 pub use test_host::TestHost;

@@ -14,28 +14,28 @@ use toolpost_model::{
 
 /// A tool with a fixed answer that counts and keeps its calls. Clones share what they remember.
 #[derive(Clone)]
-pub struct MockTool {
+pub struct MockNativeTool {
     declaration: Declaration,
     answer: Result<ToolOutput, ToolFailure>,
     effects: Option<Effects>,
-    gate: Option<Gate>,
-    memory: Arc<Memory>,
+    gate: Option<MockToolGate>,
+    memory: Arc<MockCallLog>,
 }
 
 #[derive(Default)]
-struct Memory {
+struct MockCallLog {
     calls: AtomicUsize,
     inputs: Mutex<Vec<Value>>,
 }
 
-/// Holds calls of a [`MockTool`] until the test lets them through: order without sleeping.
+/// Holds calls of a [`MockNativeTool`] until the test lets them through: order without sleeping.
 #[derive(Clone)]
-pub struct Gate {
+pub struct MockToolGate {
     entered: Arc<Semaphore>,
     open: Arc<Semaphore>,
 }
 
-impl Gate {
+impl MockToolGate {
     /// A closed gate.
     #[expect(clippy::new_without_default, reason = "a gate is made on purpose")]
     pub fn new() -> Self {
@@ -60,7 +60,7 @@ impl Gate {
     }
 }
 
-impl MockTool {
+impl MockNativeTool {
     /// A tool `namespace.name` of class read that takes any object and says nothing.
     pub fn named(id: &str) -> Self {
         let mut declaration = Declaration::new(id.parse().expect("a tool id"), "A tool for tests");
@@ -117,7 +117,7 @@ impl MockTool {
 
     /// Calls wait at the gate.
     #[must_use]
-    pub fn gate(mut self, gate: &Gate) -> Self {
+    pub fn gate(mut self, gate: &MockToolGate) -> Self {
         self.gate = Some(gate.clone());
         self
     }
@@ -133,7 +133,7 @@ impl MockTool {
     }
 }
 
-impl Tool for MockTool {
+impl Tool for MockNativeTool {
     fn declaration(&self) -> Declaration {
         self.declaration.clone()
     }

@@ -7,7 +7,7 @@ use toolpost_core::{
     CallRequest, Cassette, Host, HostBuilder, MemoryJournal, Policy, PolicySpec, ReplayOptions,
     Session, StoredRecord,
 };
-use toolpost_model::{Mode, ModelInput, Principal, Rule, RuleOrigin, Tool, ToolResult};
+use toolpost_model::{ModelInput, PermissionMode, Principal, Rule, RuleOrigin, Tool, ToolResult};
 
 /// A host in memory with one session, in mode `bypass` unless the test says otherwise.
 pub struct TestHost {
@@ -37,7 +37,7 @@ impl TestHost {
     ) -> Self {
         let builder = Host::builder()
             .journal(journal.clone())
-            .policy(Self::policy(Mode::Bypass, &[]));
+            .policy(Self::policy(PermissionMode::Bypass, &[]));
         let host = change(builder)
             .build()
             .await
@@ -83,7 +83,7 @@ impl TestHost {
     }
 
     /// A policy from rule lines.
-    pub fn policy(mode: Mode, rules: &[&str]) -> Policy {
+    pub fn policy(mode: PermissionMode, rules: &[&str]) -> Policy {
         let rule = |line: &&str| Rule::parse(line, RuleOrigin::Cli, "test").expect("a rule");
         let rules = rules.iter().map(rule).collect();
         Policy::compile(PolicySpec {

@@ -3,7 +3,7 @@
 use std::{fmt, net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use toolpost_model::{Mode, SandboxProfile};
+use toolpost_model::{PermissionMode, SandboxProfile};
 
 use crate::commands::{
     a2a::A2aArgs, approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs,
@@ -99,7 +99,7 @@ impl PlaceArgs {
 pub(crate) struct PolicyArgs {
     /// What happens where no rule speaks: plan, default, edits, sandboxed, never-ask, bypass
     #[arg(long, value_name = "MODE")]
-    pub(crate) mode: Option<Mode>,
+    pub(crate) mode: Option<PermissionMode>,
     /// Allow calls: a tool, `shell(cargo test *)`, `fs.write(src/**)`, `net(https://example.com/*)`, `class:write`; may
     /// be repeated
     #[arg(long, value_name = "CALLS")]

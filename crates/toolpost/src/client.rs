@@ -19,27 +19,27 @@ use toolpost_model::EventBody;
 use crate::exit::HostLost;
 
 /// Something a host tells on a stream that does not end.
-pub(crate) struct Told {
+pub(crate) struct HostStreamEvent {
     pub(crate) event: String,
     pub(crate) data: String,
 }
 
 /// A stream of what happens at a host.
-pub(crate) struct Feed {
+pub(crate) struct HostEventStream {
     body: Incoming,
     buffer: BytesMut,
 }
 
-impl Feed {
+impl HostEventStream {
     /// What is told next. May be dropped and asked again without losing anything.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Told> {
+    pub(crate) async fn next(&mut self) -> anyhow::Result<HostStreamEvent> {
         loop {
             while let Some(message) = next_message(&mut self.buffer) {
                 let text = std::str::from_utf8(&message)
                     .context("the running host sent text that is not UTF-8")?;
                 let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
                 if let (Some(event), Some(data)) = (field("event: "), field("data: ")) {
-                    return Ok(Told {
+                    return Ok(HostStreamEvent {
                         event: event.to_owned(),
                         data: data.to_owned(),
                     });
@@ -60,7 +60,7 @@ fn next_message(buffer: &mut BytesMut) -> Option<BytesMut> {
 }
 
 /// The end of a call as the host sent it.
-pub(crate) struct Sent {
+pub(crate) struct RawCallResult {
     pub(crate) result: Box<str>,
 }
 
@@ -88,13 +88,13 @@ pub(crate) struct ConfigurationFacts {
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A connection to a running host.
-pub(crate) struct Client {
+pub(crate) struct HostClient {
     sender: http1::SendRequest<Full<Bytes>>,
     /// The session that requests are made in, where it is not the command line's own.
     pub(crate) session: Option<String>,
 }
 
-impl Client {
+impl HostClient {
     /// Connects and hears which host is there. `None`: nobody is.
     pub(crate) async fn connect(socket: &Path) -> anyhow::Result<Option<(Self, HostFacts)>> {
         let Ok(stream) = UnixStream::connect(socket).await else {
@@ -163,7 +163,7 @@ impl Client {
     }
 
     /// Listens to a stream that goes on until one side leaves.
-    pub(crate) async fn feed(mut self, path: &str) -> anyhow::Result<Feed> {
+    pub(crate) async fn feed(mut self, path: &str) -> anyhow::Result<HostEventStream> {
         let response = self
             .send(Method::GET, path, "text/event-stream", String::new())
             .await?;
@@ -173,7 +173,7 @@ impl Client {
                 response.status()
             );
         }
-        Ok(Feed {
+        Ok(HostEventStream {
             body: response.into_body(),
             buffer: BytesMut::new(),
         })
@@ -185,7 +185,7 @@ impl Client {
         path: &str,
         body: String,
         mut heard: impl FnMut(EventBody),
-    ) -> anyhow::Result<Sent> {
+    ) -> anyhow::Result<RawCallResult> {
         let response = self
             .send(Method::POST, path, "text/event-stream", body)
             .await?;
@@ -207,9 +207,9 @@ impl Client {
             buffer.extend_from_slice(&data);
             while let Some(message) = next_message(&mut buffer) {
                 match read_frame(&message)? {
-                    Frame::Event(event) => heard(event),
-                    Frame::Result(result) => return Ok(Sent { result }),
-                    Frame::Other => {}
+                    CallStreamFrame::Event(event) => heard(event),
+                    CallStreamFrame::Result(result) => return Ok(RawCallResult { result }),
+                    CallStreamFrame::Other => {}
                 }
             }
         }
@@ -240,22 +240,22 @@ fn refused(bytes: &[u8]) -> anyhow::Error {
     }
 }
 
-enum Frame {
+enum CallStreamFrame {
     Event(EventBody),
     Result(Box<str>),
     Other,
 }
 
-fn read_frame(message: &[u8]) -> anyhow::Result<Frame> {
+fn read_frame(message: &[u8]) -> anyhow::Result<CallStreamFrame> {
     let message =
         std::str::from_utf8(message).context("the running host sent text that is not UTF-8")?;
     let field = |name: &str| message.lines().find_map(|line| line.strip_prefix(name));
     let Some(data) = field("data: ") else {
-        return Ok(Frame::Other);
+        return Ok(CallStreamFrame::Other);
     };
     if field("event: ") == Some("result") {
-        return Ok(Frame::Result(data.into()));
+        return Ok(CallStreamFrame::Result(data.into()));
     }
     // An event this version does not know is none of its business.
-    Ok(serde_json::from_str(data).map_or(Frame::Other, Frame::Event))
+    Ok(serde_json::from_str(data).map_or(CallStreamFrame::Other, CallStreamFrame::Event))
 }

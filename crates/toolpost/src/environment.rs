@@ -30,7 +30,7 @@ use sha2::{Digest, Sha256};
 use crate::exit::UsageError;
 
 pub(crate) use agent::Agent;
-pub(crate) use cassette::{is_file, read_cassette, record_for_now, write_cassette};
+pub(crate) use cassette::{create_temporary_data_dir, is_file, read_cassette, write_cassette};
 pub(crate) use children::child_variables;
 pub(crate) use configuration::{check_user_file, home, policy_file, user_file};
 pub(crate) use credentials::credentials;
@@ -38,10 +38,10 @@ pub(crate) use editor::edit;
 pub(crate) use looking::{blobs_to_look_at, credentials_to_look_at, rules_to_look_at};
 pub(crate) use mcp::{mcp_caches, mcp_values, pins_to_look_at};
 pub(crate) use module_files::{is_crate_without_manifest, module_path, pyproject_of};
-pub(crate) use saving::{Readers, Saving};
+pub(crate) use saving::{AtomicFileWriter, FileReadAccess};
 pub(crate) use scaffold::{write_new_file, write_new_folder};
 pub(crate) use secrets::secrets;
-pub(crate) use terminal::{Tty, Typed};
+pub(crate) use terminal::{TerminalInput, Tty};
 
 /// The largest token file or argument text that is read.
 const MAX_INPUT: u64 = 16 << 20;

@@ -70,15 +70,15 @@ impl std::error::Error for HostLost {}
 
 /// The person at the terminal stopped the call.
 #[derive(Debug)]
-pub(crate) struct Interrupted;
+pub(crate) struct CallInterruptedError;
 
-impl fmt::Display for Interrupted {
+impl fmt::Display for CallInterruptedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the call was stopped")
     }
 }
 
-impl std::error::Error for Interrupted {}
+impl std::error::Error for CallInterruptedError {}
 
 /// The command was typed wrong.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ pub(crate) fn of(error: &anyhow::Error) -> Exit {
         Exit::Usage
     } else if error.is::<HostLost>() {
         Exit::Unknown
-    } else if error.is::<Interrupted>() {
+    } else if error.is::<CallInterruptedError>() {
         Exit::Stopped
     } else {
         Exit::Failed

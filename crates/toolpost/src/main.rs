@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(code) => code.into(),
         Err(error) => {
-            terminal::complain(&error);
+            terminal::print_error(&error);
             exit::of(&error).into()
         }
     }

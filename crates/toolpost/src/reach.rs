@@ -8,23 +8,23 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinHandle};
 use toolpost_config::{HostConfig, McpStart};
 use toolpost_core::{CallRequest, Session, SourceReport, ToolFilter};
-use toolpost_model::{EventBody, ModelInput, Principal, Quarantined, ToolResult};
-use toolpost_serve::{Asked, HostParts, OpenedHost, StartError, open_host};
+use toolpost_model::{EventBody, ModelInput, Principal, QuarantinedDefinition, ToolResult};
+use toolpost_serve::{ApprovalAudience, HostParts, OpenedHost, StartError, open_host};
 use toolpost_store::{DataDir, DataDirError};
 
 use crate::{
-    approving::{desk::Desk, prompt},
+    approving::{desk::ApprovalDesk, prompt},
     cli::{PlaceArgs, PolicyArgs},
-    client::{Client, HostFacts},
+    client::{HostClient, HostFacts},
     environment::{self, Tty},
     exit::UsageError,
     settings,
-    terminal::{self, LiveCall, Steps},
+    terminal::{self, LiveCallDisplay, Steps},
 };
 
 /// A host a command can use.
-pub(crate) enum Reached {
-    Running(Client),
+pub(crate) enum ReachedHost {
+    Running(HostClient),
     Own {
         opened: OpenedHost,
         session: Arc<Session>,
@@ -62,7 +62,7 @@ impl CallTimes {
 
 /// What a command wants a host for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum HostPurpose {
     /// To run something, on record. A host of our own asks on the terminal, where there is one.
     Call,
     /// The same, and nobody is to be asked.
@@ -85,8 +85,8 @@ const EVENT_BUFFER: usize = 256;
 pub(crate) async fn reach(
     place: &PlaceArgs,
     policy: &PolicyArgs,
-    purpose: Purpose,
-) -> anyhow::Result<Reached> {
+    purpose: HostPurpose,
+) -> anyhow::Result<ReachedHost> {
     let settings = settings::with_bundles(|| settings::resolve(place, policy)).await?;
     let place = &settings.place;
     if let Some((client, facts)) = running(&place.data_dir).await? {
@@ -96,34 +96,37 @@ pub(crate) async fn reach(
                 "a host is running on this workspace; it decides by its own rules, not by these flags",
             );
         }
-        return Ok(Reached::Running(client));
+        return Ok(ReachedHost::Running(client));
     }
     settings.warnings().for_each(terminal::warn);
     let (config, native) = match purpose {
-        Purpose::Call | Purpose::CallUnasked | Purpose::Accept => {
+        HostPurpose::Call | HostPurpose::CallUnasked | HostPurpose::Accept => {
             (settings.config.clone(), settings.handover()?)
         }
-        Purpose::Look | Purpose::LookAtServers => settings.to_look_at(),
+        HostPurpose::Look | HostPurpose::LookAtServers => settings.read_only_config(),
     };
     let config = match purpose {
-        Purpose::LookAtServers | Purpose::Accept => with_servers_started(config),
-        Purpose::Call | Purpose::CallUnasked | Purpose::Look => config,
+        HostPurpose::LookAtServers | HostPurpose::Accept => with_servers_started(config),
+        HostPurpose::Call | HostPurpose::CallUnasked | HostPurpose::Look => config,
     };
     let tty = match purpose {
-        Purpose::Call => prompt::terminal(&config.approvals),
-        Purpose::CallUnasked | Purpose::Look | Purpose::LookAtServers | Purpose::Accept => None,
+        HostPurpose::Call => prompt::terminal(&config.approvals),
+        HostPurpose::CallUnasked
+        | HostPurpose::Look
+        | HostPurpose::LookAtServers
+        | HostPurpose::Accept => None,
     };
     let asked = if tty.is_some() {
-        Asked::Operators
+        ApprovalAudience::Operators
     } else {
-        Asked::Nobody
+        ApprovalAudience::Nobody
     };
     let (rules, blobs) = match purpose {
-        Purpose::Look | Purpose::LookAtServers => (
+        HostPurpose::Look | HostPurpose::LookAtServers => (
             Some(environment::rules_to_look_at(&place.data_dir)),
             Some(environment::blobs_to_look_at(&place.data_dir)),
         ),
-        Purpose::Call | Purpose::CallUnasked | Purpose::Accept => (None, None),
+        HostPurpose::Call | HostPurpose::CallUnasked | HostPurpose::Accept => (None, None),
     };
     let parts = HostParts {
         native,
@@ -135,13 +138,13 @@ pub(crate) async fn reach(
     };
     match open_host(&config, parts).await {
         Ok(opened) => {
-            terminal::keep_out(opened.host.redactor());
+            terminal::set_host_redactor(opened.host.redactor());
             opened.host.notices().iter().for_each(terminal::warn);
             if opened.data_dir.is_some() {
                 settings.keep_last_good();
             }
             let session = opened.host.default_session(&Principal::operator("local"));
-            Ok(Reached::Own {
+            Ok(ReachedHost::Own {
                 opened,
                 session,
                 tty,
@@ -152,7 +155,7 @@ pub(crate) async fn reach(
             match running(&place.data_dir).await? {
                 Some((client, facts)) => {
                     same_workspace(&place.workspace, &facts)?;
-                    Ok(Reached::Running(client))
+                    Ok(ReachedHost::Running(client))
                 }
                 None => Err(DataDirError::InUse { path, pid }.into()),
             }
@@ -170,9 +173,9 @@ pub(crate) fn with_servers_started(mut config: HostConfig) -> HostConfig {
 }
 
 /// The host that runs on a data directory, if one does.
-pub(crate) async fn running(data_dir: &Path) -> anyhow::Result<Option<(Client, HostFacts)>> {
+pub(crate) async fn running(data_dir: &Path) -> anyhow::Result<Option<(HostClient, HostFacts)>> {
     match DataDir::at(data_dir) {
-        Ok(data_dir) => Client::connect(&data_dir.socket_path()).await,
+        Ok(data_dir) => HostClient::connect(&data_dir.socket_path()).await,
         Err(DataDirError::Missing { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -192,10 +195,10 @@ pub(crate) fn same_workspace(wanted: &Path, facts: &HostFacts) -> anyhow::Result
     }
 }
 
-impl Reached {
+impl ReachedHost {
     /// Asks on the terminal what calls of our own host need, as long as what this gives lives. `live` keeps off the
     /// terminal meanwhile.
-    pub(crate) fn ask_here(&mut self, live: &LiveCall) -> Option<Asking> {
+    pub(crate) fn spawn_prompt(&mut self, live: &LiveCallDisplay) -> Option<PromptTaskGuard> {
         let Self::Own {
             opened,
             session,
@@ -204,14 +207,14 @@ impl Reached {
         else {
             return None;
         };
-        let desk = Desk::for_new_questions(&opened.host, session.principal().clone());
+        let desk = ApprovalDesk::for_new_questions(&opened.host, session.principal().clone());
         let live = live.clone();
         let quiet = move |asking| match asking {
-            prompt::Asking::Begins => live.hush(),
-            prompt::Asking::Ends => live.go_on(),
+            prompt::PromptPhase::Begins => live.hide_progress(),
+            prompt::PromptPhase::Ends => live.resume_progress(),
         };
         let tty = tty.take()?;
-        Some(Asking(tokio::spawn(async move {
+        Some(PromptTaskGuard(tokio::spawn(async move {
             if let Err(error) = prompt::run(desk, tty, Box::new(quiet)).await {
                 tracing::warn!("questions are no longer asked on the terminal: {error:#}");
             }
@@ -259,7 +262,7 @@ impl Reached {
     }
 
     /// Has what follows happen in a session that somebody opened on the running host.
-    pub(crate) fn enter(&mut self, session: &str) -> anyhow::Result<()> {
+    pub(crate) fn select_session(&mut self, session: &str) -> anyhow::Result<()> {
         match self {
             Self::Running(client) => {
                 client.session = Some(session.to_owned());
@@ -277,7 +280,7 @@ impl Reached {
         match self {
             Self::Running(client) => {
                 let path = format!("/tools/{}/explain", escape(tool));
-                taken(
+                body_or_error(
                     client
                         .json(Method::POST, &path, arguments.to_owned())
                         .await?,
@@ -339,7 +342,7 @@ impl Reached {
                     .limit
                     .iter()
                     .for_each(|limit| add("limit", &limit.to_string()));
-                taken(client.json(Method::GET, &query, String::new()).await?)
+                body_or_error(client.json(Method::GET, &query, String::new()).await?)
             }
             Self::Own {
                 opened, session, ..
@@ -356,7 +359,8 @@ impl Reached {
     pub(crate) async fn sources(&mut self) -> anyhow::Result<Vec<SourceReport>> {
         match self {
             Self::Running(client) => {
-                let told = taken(client.json(Method::GET, "/sources", String::new()).await?)?;
+                let told =
+                    body_or_error(client.json(Method::GET, "/sources", String::new()).await?)?;
                 serde_json::from_value(told["sources"].clone())
                     .context("the sources of the running host")
             }
@@ -365,12 +369,16 @@ impl Reached {
     }
 
     /// Takes a definition that is kept back, as long as it is the one that was seen.
-    pub(crate) async fn accept(&mut self, source: &str, seen: &Quarantined) -> anyhow::Result<()> {
+    pub(crate) async fn accept(
+        &mut self,
+        source: &str,
+        seen: &QuarantinedDefinition,
+    ) -> anyhow::Result<()> {
         match self {
             Self::Running(client) => {
                 let path = format!("/sources/{}/accept", escape(source));
                 let body = json!({ "tool": seen.tool, "digest": seen.digest }).to_string();
-                taken(client.json(Method::POST, &path, body).await?)?;
+                body_or_error(client.json(Method::POST, &path, body).await?)?;
             }
             Self::Own { opened, .. } => {
                 opened
@@ -391,9 +399,9 @@ impl Reached {
 }
 
 /// Somebody is asked on the terminal until this is dropped.
-pub(crate) struct Asking(JoinHandle<()>);
+pub(crate) struct PromptTaskGuard(JoinHandle<()>);
 
-impl Drop for Asking {
+impl Drop for PromptTaskGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -405,7 +413,7 @@ fn request(session: &Arc<Session>, tool: &str, arguments: &str) -> CallRequest {
     request
 }
 
-fn taken((status, body): (hyper::StatusCode, Value)) -> anyhow::Result<Value> {
+fn body_or_error((status, body): (hyper::StatusCode, Value)) -> anyhow::Result<Value> {
     if status.is_success() {
         return Ok(body);
     }

@@ -9,7 +9,9 @@ mod plans;
 use std::path::{Path, PathBuf};
 
 use toolpost_amplifier::{ModuleSource, override_sources};
-use toolpost_config::{A2eHostFile, ConfigFile, HostConfig, Layer, Notice, Standing, read_config};
+use toolpost_config::{
+    A2eHostFile, ConfigFile, ConfigLayer, ConfigNotice, HostConfig, LayerTrust, read_config,
+};
 use toolpost_model::RuleOrigin;
 use toolpost_sandbox::Launcher;
 use toolpost_serve::{McpHandover, NativeHandover, module_supply};
@@ -23,7 +25,7 @@ use crate::{
 };
 
 pub(crate) use bundles::{fetched_bundles, updated_bundles, with_bundles};
-pub(crate) use files::{Broken, FoundFile};
+pub(crate) use files::{ConfigFileProblem, FoundFile};
 pub(crate) use plans::Plans;
 
 /// The name of a workspace's own configuration.
@@ -31,16 +33,16 @@ pub(crate) const PROJECT_FILE: &str = "toolpost.yaml";
 
 /// Where a command works.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct WorkspacePaths {
     pub(crate) workspace: PathBuf,
     pub(crate) data_dir: PathBuf,
 }
 
 /// The configuration a command uses, and what was ignored on the way.
-pub(crate) struct Settings {
-    pub(crate) place: Place,
+pub(crate) struct CommandSettings {
+    pub(crate) place: WorkspacePaths,
     pub(crate) config: HostConfig,
-    pub(crate) notices: Vec<Notice>,
+    pub(crate) notices: Vec<ConfigNotice>,
     /// Every file that is looked at, those of higher standing first.
     pub(crate) files: Vec<FoundFile>,
     /// The mount plans that they include.
@@ -49,7 +51,7 @@ pub(crate) struct Settings {
     pub(crate) a2e_host: Option<A2eHostFile>,
 }
 
-impl Settings {
+impl CommandSettings {
     /// What the native tools of a host need beside the configuration. Credentials are looked up here and not before:
     /// one that cannot be read is no reason not to look at the record or to be told by `doctor`.
     pub(crate) fn handover(&self) -> anyhow::Result<NativeHandover> {
@@ -60,7 +62,7 @@ impl Settings {
     }
 
     /// The same for a host that only shows its tools and never calls one.
-    pub(crate) fn to_look_at(&self) -> (HostConfig, NativeHandover) {
+    pub(crate) fn read_only_config(&self) -> (HostConfig, NativeHandover) {
         let mut config = self.config.clone();
         config.data_dir = None;
         let mut handover = self.without_credentials();
@@ -123,7 +125,7 @@ impl Settings {
     }
 
     /// Files that cannot be read, so that only what they last restricted counts.
-    pub(crate) fn broken(&self) -> impl Iterator<Item = &Broken> {
+    pub(crate) fn broken(&self) -> impl Iterator<Item = &ConfigFileProblem> {
         self.files.iter().filter_map(|file| file.broken.as_ref())
     }
 
@@ -152,19 +154,19 @@ impl Settings {
 
 /// Only where a command works: for looking at the record, which must be readable whatever the workspace's own
 /// file says.
-pub(crate) fn locate(place: &PlaceArgs) -> anyhow::Result<Place> {
+pub(crate) fn locate(place: &PlaceArgs) -> anyhow::Result<WorkspacePaths> {
     place_of(place, given_layer(place)?.as_ref())
 }
 
 /// The file that the command line names.
-fn given_layer(place: &PlaceArgs) -> anyhow::Result<Option<Layer>> {
+fn given_layer(place: &PlaceArgs) -> anyhow::Result<Option<ConfigLayer>> {
     let Some(path) = &place.config else {
         return Ok(None);
     };
     let text = read_config(path)?;
     let parsed = ConfigFile::parse(&text, &path.display().to_string())?;
     Ok(Some(
-        Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli).relative_to(folder_of(path)),
+        ConfigLayer::new(parsed, LayerTrust::Trusted, RuleOrigin::Cli).relative_to(folder_of(path)),
     ))
 }
 
@@ -176,7 +178,7 @@ fn folder_of(path: &Path) -> PathBuf {
         .unwrap_or_default()
 }
 
-fn place_of(place: &PlaceArgs, given: Option<&Layer>) -> anyhow::Result<Place> {
+fn place_of(place: &PlaceArgs, given: Option<&ConfigLayer>) -> anyhow::Result<WorkspacePaths> {
     let configured = given
         .map(|layer| HostConfig::resolve(std::slice::from_ref(layer)))
         .transpose()?;
@@ -191,25 +193,25 @@ fn place_of(place: &PlaceArgs, given: Option<&Layer>) -> anyhow::Result<Place> {
         Some(data_dir) => environment::whole_path(&data_dir),
         None => environment::default_data_dir(&workspace)?,
     };
-    Ok(Place {
+    Ok(WorkspacePaths {
         workspace,
         data_dir,
     })
 }
 
 /// Reads every layer: the policy, the file that was given, the workspace's own, the user's, and the flags.
-pub(crate) fn resolve(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<Settings> {
+pub(crate) fn resolve(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<CommandSettings> {
     let mut layers = Vec::new();
     let given = given_layer(place)?;
     let place_found = place_of(place, given.as_ref())?;
     let cache = environment::cache_dir(policy.modules.cache_dir.as_deref());
-    let reader = files::Reader::new(&place_found, cache.as_deref());
+    let reader = files::ConfigFileReader::new(&place_found, cache.as_deref());
     layers.extend(given);
     for layer in &layers {
-        reader.sound(&layer.parsed)?;
+        reader.check_rules(&layer.parsed)?;
     }
     let mut found = Vec::new();
-    let mut take = |(file, layer): (FoundFile, Option<Layer>)| {
+    let mut take = |(file, layer): (FoundFile, Option<ConfigLayer>)| {
         found.push(file);
         layers.extend(layer);
     };
@@ -229,7 +231,7 @@ pub(crate) fn resolve(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<
         take(reader.user(&user)?);
     }
     let flags = flags::flags(policy)?;
-    reader.sound(&flags.parsed)?;
+    reader.check_rules(&flags.parsed)?;
     layers.push(flags);
     let mut plans = Plans::new(cache.clone());
     let mut layers = layers
@@ -239,7 +241,7 @@ pub(crate) fn resolve(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<
     let a2e_host = a2e_host::read(&mut layers, &mut plans)?;
     let (mut config, notices) = HostConfig::resolve(&layers)?;
     if let Some((file, path)) = &a2e_host {
-        a2e_host::take(&mut config, file, path);
+        a2e_host::add_plugins(&mut config, file, path);
     }
     let workspace = &place_found.workspace;
     plans.notes.extend(override_sources(
@@ -253,7 +255,7 @@ pub(crate) fn resolve(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<
     config.data_dir = Some(place_found.data_dir.clone());
     config.environment = environment::child_variables(&config);
     let a2e_host = a2e_host.map(|(file, _)| file);
-    Ok(Settings {
+    Ok(CommandSettings {
         place: place_found,
         config,
         notices,

@@ -13,7 +13,7 @@ use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use crate::{approving::ids, environment};
 
-pub(crate) use redaction::{clean, keep_out};
+pub(crate) use redaction::{clean, set_host_redactor};
 pub(crate) use steps::Steps;
 pub(crate) use text::{moment, printable, spelled_out};
 
@@ -111,16 +111,16 @@ pub(crate) fn start_logging_aside() {
             }
         }
     });
-    log_to(move || Aside(lines.clone()));
+    log_to(move || BackgroundLogWriter(lines.clone()));
     std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
 }
 
 /// Lines that may wait to be written.
 const LOG_LINES: usize = 256;
 
-struct Aside(std::sync::mpsc::SyncSender<Vec<u8>>);
+struct BackgroundLogWriter(std::sync::mpsc::SyncSender<Vec<u8>>);
 
-impl Write for Aside {
+impl Write for BackgroundLogWriter {
     fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
         let _ = self.0.try_send(text.to_vec());
         Ok(text.len())
@@ -146,7 +146,7 @@ fn log_to<W: for<'a> MakeWriter<'a> + Send + Sync + 'static>(writer: W) {
 }
 
 /// An error as a person wants it: what, why, and the hint where there is one.
-pub(crate) fn complain(error: &anyhow::Error) {
+pub(crate) fn print_error(error: &anyhow::Error) {
     let mut causes = error.chain().map(ToString::to_string);
     let first = causes.next().unwrap_or_default();
     anstream::eprintln!("{} {}", styled(RED, "error:"), printable(&clean(&first)));
@@ -182,13 +182,13 @@ pub(crate) fn bar(total: u64, what: &'static str) -> ProgressBar {
 
 /// A running call, live on a terminal.
 #[derive(Clone)]
-pub(crate) struct LiveCall {
+pub(crate) struct LiveCallDisplay {
     bar: ProgressBar,
     /// How many seconds the command waits for approval, where that is less than the question stays open.
     patience: Option<f64>,
 }
 
-impl LiveCall {
+impl LiveCallDisplay {
     pub(crate) fn begin(tool: &str, patience: Option<f64>) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg}");
@@ -266,11 +266,11 @@ impl LiveCall {
     }
 
     /// Keeps off the terminal while somebody is asked there.
-    pub(crate) fn hush(&self) {
+    pub(crate) fn hide_progress(&self) {
         self.bar.set_draw_target(ProgressDrawTarget::hidden());
     }
 
-    pub(crate) fn go_on(&self) {
+    pub(crate) fn resume_progress(&self) {
         self.bar.set_draw_target(ProgressDrawTarget::stderr());
     }
 

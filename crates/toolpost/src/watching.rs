@@ -15,7 +15,7 @@ const QUIET: Duration = Duration::from_millis(200);
 const AT_LATEST: Duration = Duration::from_secs(2);
 
 /// Watches files, there or not, until it is dropped.
-pub(crate) struct Watch {
+pub(crate) struct ConfigFileWatcher {
     files: Vec<PathBuf>,
     folders: Vec<PathBuf>,
     changed: mpsc::Sender<()>,
@@ -23,7 +23,7 @@ pub(crate) struct Watch {
     watcher: Option<RecommendedWatcher>,
 }
 
-impl Watch {
+impl ConfigFileWatcher {
     /// Where the system cannot watch, nothing is ever heard; the operator is told.
     pub(crate) fn on(files: Vec<PathBuf>) -> Self {
         let (changed, changes) = mpsc::channel(1);
@@ -71,7 +71,7 @@ impl Watch {
     }
 
     /// Waits for a change, and then for quiet.
-    pub(crate) async fn changed(&mut self) {
+    pub(crate) async fn wait_for_change(&mut self) {
         self.changes.recv().await;
         let quiet = async {
             while tokio::time::timeout(QUIET, self.changes.recv())

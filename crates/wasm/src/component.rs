@@ -29,7 +29,7 @@ pub(crate) struct HookFunctions {
 }
 
 /// How a component names and runs its tools.
-pub(crate) enum Tools {
+pub(crate) enum ToolExports {
     /// Amplifier's world: one tool.
     One {
         get_spec: ComponentExportIndex,
@@ -81,7 +81,7 @@ impl Offer<HookFunctions> {
     }
 }
 
-impl Offer<Tools> {
+impl Offer<ToolExports> {
     /// Looks at the exports of a component that is to bring tools.
     pub(crate) fn tools(component: &Component) -> Result<Self, String> {
         let exports = Exports::of(component);
@@ -90,11 +90,11 @@ impl Offer<Tools> {
         let get_spec = exports.function(&[TOOL], "get-spec");
         let execute = exports.function(&[TOOL], "execute");
         let tools = match (get_specs, execute_tool, get_spec, execute) {
-            (Some(get_specs), Some(execute_tool), _, _) => Tools::Several {
+            (Some(get_specs), Some(execute_tool), _, _) => ToolExports::Several {
                 get_specs,
                 execute_tool,
             },
-            (_, _, Some(get_spec), Some(execute)) => Tools::One { get_spec, execute },
+            (_, _, Some(get_spec), Some(execute)) => ToolExports::One { get_spec, execute },
             (specs, run, spec, one) => {
                 let found = [
                     ("get-specs", specs),

@@ -45,12 +45,12 @@ fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 ///
 /// Machine code is run as it is found, so a file that is damaged, or that came here from elsewhere, must not be taken.
 /// Who can read the key can already do anything that this user can.
-pub(crate) struct Cache {
+pub(crate) struct CompiledComponentCache {
     folder: PathBuf,
     key: [u8; MAC],
 }
 
-impl Cache {
+impl CompiledComponentCache {
     /// Opens the folder and makes it where it is not there.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
         fs::DirBuilder::new()
@@ -142,16 +142,22 @@ fn put(folder: &Path, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::Cache;
+    use super::CompiledComponentCache;
 
     #[test]
     fn what_was_put_is_found_whole_or_not_at_all() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("cache");
-        let cache = Cache::open(&place).unwrap();
+        let cache = CompiledComponentCache::open(&place).unwrap();
         assert_eq!(cache.get("a-1"), None);
         cache.put("a-", "a-1", b"content").unwrap();
-        assert_eq!(Cache::open(&place).unwrap().get("a-1").unwrap(), b"content");
+        assert_eq!(
+            CompiledComponentCache::open(&place)
+                .unwrap()
+                .get("a-1")
+                .unwrap(),
+            b"content"
+        );
 
         let file = place.join("a-1");
         let whole = std::fs::read(&file).unwrap();
@@ -169,7 +175,7 @@ mod tests {
         std::fs::write(&file, &whole).unwrap();
         std::fs::write(place.join("key"), [7; 32]).unwrap();
         assert_eq!(
-            Cache::open(&place).unwrap().get("a-1"),
+            CompiledComponentCache::open(&place).unwrap().get("a-1"),
             None,
             "a file of somebody else is taken"
         );
@@ -178,7 +184,7 @@ mod tests {
     #[test]
     fn a_newer_one_of_the_family_takes_the_place_of_the_older() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::open(folder.path()).unwrap();
+        let cache = CompiledComponentCache::open(folder.path()).unwrap();
         cache.put("a-", "a-1", b"one").unwrap();
         cache.put("b-", "b-1", b"other").unwrap();
         cache.put("a-", "a-2", b"two").unwrap();
@@ -194,7 +200,10 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("cache");
-        Cache::open(&place).unwrap().put("a", "a", b"").unwrap();
+        CompiledComponentCache::open(&place)
+            .unwrap()
+            .put("a", "a", b"")
+            .unwrap();
         let mode =
             |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(

@@ -16,8 +16,8 @@ use wasmtime::{
 };
 
 use crate::{
-    disk::Cache,
-    guest::Guest,
+    disk::CompiledComponentCache,
+    guest::GuestContext,
     limits::{CORE_INSTANCES, MEMORIES, TABLE_ENTRIES, TABLES},
     ticker::{Ticker, Ticking},
 };
@@ -33,13 +33,13 @@ const STACK: usize = 2 * 1024 * 1024;
 
 /// Components of one host: one engine, one cache, one limit for all.
 #[derive(Clone)]
-pub struct WasmModules(Arc<Shared>);
+pub struct WasmModules(Arc<WasmEngineState>);
 
-struct Shared {
+struct WasmEngineState {
     engine: Engine,
-    linker: Linker<Guest>,
+    linker: Linker<GuestContext>,
     ticker: Ticker,
-    cache: Option<Cache>,
+    cache: Option<CompiledComponentCache>,
     calls: Arc<Semaphore>,
     kept: Arc<Semaphore>,
 }
@@ -83,12 +83,12 @@ impl WasmModules {
             .map_err(|error| WasmError::Engine(format!("{error:#}")))?;
         let ticker = Ticker::start(&engine)?;
         let cache = cache
-            .map(Cache::open)
+            .map(CompiledComponentCache::open)
             .transpose()
             .map_err(WasmError::Cache)?;
         let places = |count: u32| Arc::new(Semaphore::new(count as usize));
         let (calls, kept) = (places(CALLS), places(KEPT));
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(WasmEngineState {
             engine,
             linker,
             ticker,
@@ -116,7 +116,10 @@ impl WasmModules {
         Arc::clone(&self.0.kept).try_acquire_owned().ok()
     }
 
-    pub(crate) fn link(&self, component: &Component) -> wasmtime::Result<InstancePre<Guest>> {
+    pub(crate) fn link(
+        &self,
+        component: &Component,
+    ) -> wasmtime::Result<InstancePre<GuestContext>> {
         self.0.linker.instantiate_pre(component)
     }
 
@@ -144,7 +147,7 @@ impl WasmModules {
 
     #[expect(unsafe_code, reason = "compiled code is taken up from the cache")]
     fn take_up(&self, code: &[u8]) -> Option<Component> {
-        // SAFETY: the bytes must come from `Component::serialize`. `Cache::get` gives back only what `Cache::put` stored
+        // SAFETY: the bytes must come from `Component::serialize`. `CompiledComponentCache::get` gives back only what `CompiledComponentCache::put` stored
         // under this key, unchanged, and `compile` is the one place that stores: the output of `serialize`. They are in
         // memory already, so nobody can change them after they were checked. An engine of another version or
         // configuration has another name in the cache, and is refused by `deserialize` itself besides.

@@ -1,12 +1,12 @@
 //! Why a component did not do its work, told truthfully.
 
-use toolpost_model::{Content, ErrorClass, ToolFailure};
+use toolpost_model::{ErrorClass, ResultContent, ToolFailure};
 use wasmtime::{Store, Trap};
 use wasmtime_wasi::I32Exit;
 
 use crate::{
-    guest::{Guest, HANDED_OVER},
-    supervision::Stopped,
+    guest::{GuestContext, HANDED_OVER},
+    supervision::GuestStopReason,
 };
 
 const TOO_LARGE: &str = "wasm_too_large";
@@ -14,11 +14,11 @@ const MORE_MEMORY: &str = "the operator can give it more: `amplifier.wasm.<modul
 
 /// What went wrong with an instance. It is not used again after one.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum InstanceFault {
     /// It was told to stop.
-    Stopped(Stopped),
+    Stopped(GuestStopReason),
     /// It broke.
-    Broken(Broken),
+    Broken(GuestFailure),
     /// It does not want its configuration.
     Configuration(String),
     /// A function is not of the type that the world says.
@@ -32,26 +32,26 @@ pub(crate) enum Fault {
 
 /// How a guest broke, and what it said last.
 #[derive(Debug)]
-pub(crate) struct Broken {
+pub(crate) struct GuestFailure {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) hint: Option<&'static str>,
     pub(crate) said: String,
 }
 
-impl From<Stopped> for Fault {
-    fn from(stopped: Stopped) -> Self {
+impl From<GuestStopReason> for InstanceFault {
+    fn from(stopped: GuestStopReason) -> Self {
         Self::Stopped(stopped)
     }
 }
 
-impl Fault {
+impl InstanceFault {
     pub(crate) fn outside(error: wasmtime::Error) -> Self {
         Self::Outside(error)
     }
 
     /// What an error of the engine means. The store knows whether the guest was refused memory, or told to stop.
-    pub(crate) fn inside(error: &wasmtime::Error, store: &mut Store<Guest>) -> Self {
+    pub(crate) fn inside(error: &wasmtime::Error, store: &mut Store<GuestContext>) -> Self {
         let guest = store.data_mut();
         let said = guest.output.finish();
         let refused = guest.limits.take_refused();
@@ -59,9 +59,9 @@ impl Fault {
         if trap == Some(Trap::Interrupt) {
             let canceled = guest.watch.is_canceled();
             return Self::Stopped(if canceled {
-                Stopped::Canceled
+                GuestStopReason::Canceled
             } else {
-                Stopped::TimedOut
+                GuestStopReason::TimedOut
             });
         }
         let (code, message, hint) = if let Some(I32Exit(status)) = error.downcast_ref() {
@@ -97,7 +97,7 @@ impl Fault {
                 None,
             )
         };
-        Self::Broken(Broken {
+        Self::Broken(GuestFailure {
             code,
             message,
             hint,
@@ -109,7 +109,7 @@ impl Fault {
     pub(crate) fn into_failure(self) -> ToolFailure {
         match self {
             Self::Stopped(stopped) => stopped.failure(),
-            Self::Broken(Broken {
+            Self::Broken(GuestFailure {
                 code,
                 message,
                 hint,
@@ -122,7 +122,7 @@ impl Fault {
                 let mut failure = ToolFailure::of(class, message).code(code);
                 failure.hint = hint.map(str::to_owned);
                 if !said.is_empty() {
-                    failure.content = vec![Content::text(format!(
+                    failure.content = vec![ResultContent::text(format!(
                         "standard error of the component:\n{said}"
                     ))];
                 }
@@ -146,7 +146,7 @@ impl Fault {
     pub(crate) fn told(&self) -> String {
         match self {
             Self::Stopped(_) => "it did not answer in time".to_owned(),
-            Self::Broken(Broken {
+            Self::Broken(GuestFailure {
                 message,
                 said,
                 hint,

@@ -7,8 +7,8 @@ use wasmtime::{Engine, Store, UpdateDeadline, component::ResourceTable};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use crate::{
-    limits::Limits,
-    output::Output,
+    limits::InstanceMemoryBudget,
+    output::GuestOutput,
     settings::{DirectoryAccess, WasmSettings},
 };
 
@@ -21,13 +21,13 @@ const RANDOM: u64 = 1024 * 1024;
 
 /// When a guest has to stop.
 #[derive(Clone)]
-pub(crate) struct Watch {
+pub(crate) struct GuestStopCondition {
     pub(crate) deadline: Instant,
     /// The call it works for; none while the module is loaded.
     pub(crate) context: Option<CallContext>,
 }
 
-impl Watch {
+impl GuestStopCondition {
     pub(crate) fn is_canceled(&self) -> bool {
         self.context.as_ref().is_some_and(CallContext::is_canceled)
     }
@@ -38,15 +38,15 @@ impl Watch {
 }
 
 /// The host's side of one instance.
-pub(crate) struct Guest {
+pub(crate) struct GuestContext {
     wasi: WasiCtx,
     table: ResourceTable,
-    pub(crate) limits: Limits,
-    pub(crate) watch: Watch,
-    pub(crate) output: Output,
+    pub(crate) limits: InstanceMemoryBudget,
+    pub(crate) watch: GuestStopCondition,
+    pub(crate) output: GuestOutput,
 }
 
-impl WasiView for Guest {
+impl WasiView for GuestContext {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView {
             ctx: &mut self.wasi,
@@ -55,21 +55,21 @@ impl WasiView for Guest {
     }
 }
 
-impl Guest {
+impl GuestContext {
     /// A store for one instance. Its world is empty but for what the settings grant, the clocks, random numbers, and the
     /// span of the one call that it is for.
     pub(crate) fn store(
         engine: &Engine,
         settings: &WasmSettings,
-        watch: Watch,
+        watch: GuestStopCondition,
         span: Option<&TraceContext>,
     ) -> wasmtime::Result<Store<Self>> {
-        let output = Output::default();
+        let output = GuestOutput::default();
         output.begin(watch.context.clone());
         let wasi = world(settings, &output, span)?;
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
-        let limits = Limits::new(settings.memory);
+        let limits = InstanceMemoryBudget::new(settings.memory);
         let mut store = Store::new(
             engine,
             Self {
@@ -97,7 +97,7 @@ impl Guest {
 
 fn world(
     settings: &WasmSettings,
-    output: &Output,
+    output: &GuestOutput,
     span: Option<&TraceContext>,
 ) -> wasmtime::Result<WasiCtx> {
     let mut world = WasiCtxBuilder::new();

@@ -5,14 +5,14 @@ use std::{sync::Arc, time::Instant};
 
 use serde_json::{Map, Value, json};
 use toolpost_amplifier::{
-    Coordinator, HookFailure, HookHandler, HookResult, Module, MountError, Mounted, UnfitAnswer,
+    Coordinator, HookFailure, HookHandler, HookResult, Module, MountError, MountReturn, UnfitAnswer,
 };
 use toolpost_model::BoxFuture;
 
 use crate::{
     component::HookFunctions,
-    guest::Watch,
-    live::{EventSubscription, Live, Prepared},
+    guest::GuestStopCondition,
+    live::{ComponentInstance, EventSubscription, InstanceTemplate},
     supervision::watched,
 };
 
@@ -23,14 +23,14 @@ const LONGEST_NAME: usize = 200;
 
 /// A component that looks at events, as a module to be mounted.
 pub struct WasmHook {
-    prepared: Arc<Prepared<HookFunctions>>,
+    prepared: Arc<InstanceTemplate<HookFunctions>>,
     subscriptions: Vec<EventSubscription>,
 }
 
 impl WasmHook {
     /// A hook that names no event looks at all of them, as in Amplifier.
     pub(crate) fn new(
-        prepared: Prepared<HookFunctions>,
+        prepared: InstanceTemplate<HookFunctions>,
         mut subscriptions: Vec<EventSubscription>,
     ) -> Result<Self, String> {
         if subscriptions.len() > MOST_SUBSCRIPTIONS {
@@ -75,7 +75,7 @@ impl Module for WasmHook {
         &self,
         coordinator: Coordinator,
         _: Map<String, Value>,
-    ) -> BoxFuture<'_, Result<Mounted, MountError>> {
+    ) -> BoxFuture<'_, Result<MountReturn, MountError>> {
         for EventSubscription {
             event,
             priority,
@@ -87,16 +87,16 @@ impl Module for WasmHook {
                 .hooks()
                 .register(event.as_str(), *priority, name.as_str(), handler);
         }
-        Box::pin(std::future::ready(Ok(Mounted::Nothing)))
+        Box::pin(std::future::ready(Ok(MountReturn::Nothing)))
     }
 }
 
-struct ComponentHandler(Arc<Prepared<HookFunctions>>);
+struct ComponentHandler(Arc<InstanceTemplate<HookFunctions>>);
 
 impl ComponentHandler {
     async fn ask(&self, event: &str, data: &Value) -> Result<HookResult, HookFailure> {
         let prepared = &*self.0;
-        let watch = Watch {
+        let watch = GuestStopCondition {
             deadline: Instant::now() + prepared.settings.event_time,
             context: None,
         };
@@ -107,8 +107,8 @@ impl ComponentHandler {
                 "too many components are at work at the same time",
             ));
         };
-        let broke = |fault: crate::failure::Fault| HookFailure::Broke(fault.told());
-        let mut live = Live::start(prepared, &watch, place, None)
+        let broke = |fault: crate::failure::InstanceFault| HookFailure::Broke(fault.told());
+        let mut live = ComponentInstance::start(prepared, &watch, place, None)
             .await
             .map_err(broke)?;
         let answer = live

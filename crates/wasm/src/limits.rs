@@ -13,13 +13,13 @@ pub(crate) const TABLES: usize = 32;
 pub(crate) const MEMORIES: usize = 8;
 
 /// What an instance may still take, and what it was refused.
-pub(crate) struct Limits {
+pub(crate) struct InstanceMemoryBudget {
     most: usize,
     left: usize,
     refused: bool,
 }
 
-impl Limits {
+impl InstanceMemoryBudget {
     pub(crate) fn new(memory: u64) -> Self {
         let most = usize::try_from(memory).unwrap_or(usize::MAX);
         Self {
@@ -35,7 +35,7 @@ impl Limits {
     }
 }
 
-impl ResourceLimiter for Limits {
+impl ResourceLimiter for InstanceMemoryBudget {
     fn memory_growing(
         &mut self,
         current: usize,

@@ -8,21 +8,21 @@ use wasmtime::{
 };
 
 use crate::{
-    component::{HookFunctions, Offer, Tools},
+    component::{HookFunctions, Offer, ToolExports},
     engine::WasmModules,
-    failure::Fault,
-    guest::{Guest, Watch},
+    failure::InstanceFault,
+    guest::{GuestContext, GuestStopCondition},
     settings::WasmSettings,
     supervision::watched,
 };
 
 type Bytes = (Vec<u8>,);
-type Answer = (Result<Vec<u8>, String>,);
+type ExecuteReturn = (Result<Vec<u8>, String>,);
 
 /// All that is needed to make instances of a module with these functions.
-pub(crate) struct Prepared<F = Tools> {
+pub(crate) struct InstanceTemplate<F = ToolExports> {
     pub(crate) modules: WasmModules,
-    pub(crate) pre: InstancePre<Guest>,
+    pub(crate) pre: InstancePre<GuestContext>,
     pub(crate) offer: Offer<F>,
     pub(crate) settings: WasmSettings,
     /// The configuration as JSON. `None`: the component takes none.
@@ -39,24 +39,24 @@ pub(crate) struct EventSubscription {
 }
 
 /// An instance with its store.
-pub(crate) struct Live {
-    store: Store<Guest>,
+pub(crate) struct ComponentInstance {
+    store: Store<GuestContext>,
     instance: Instance,
     /// Given back when the instance is gone.
     _place: OwnedSemaphorePermit,
 }
 
-impl Live {
+impl ComponentInstance {
     /// Makes an instance and configures it. `span`: of the call, where it is the only one that the instance is for.
     pub(crate) async fn start<F>(
-        prepared: &Prepared<F>,
-        watch: &Watch,
+        prepared: &InstanceTemplate<F>,
+        watch: &GuestStopCondition,
         place: OwnedSemaphorePermit,
         span: Option<&TraceContext>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, InstanceFault> {
         let engine = prepared.modules.engine();
-        let mut store = Guest::store(engine, &prepared.settings, watch.clone(), span)
-            .map_err(Fault::outside)?;
+        let mut store = GuestContext::store(engine, &prepared.settings, watch.clone(), span)
+            .map_err(InstanceFault::outside)?;
         let output = store.data().output.clone();
         let _ticking = prepared.modules.ticking();
         let made = watched(
@@ -67,7 +67,7 @@ impl Live {
         .await?;
         let instance = match made {
             Ok(instance) => instance,
-            Err(error) => return Err(Fault::inside(&error, &mut store)),
+            Err(error) => return Err(InstanceFault::inside(&error, &mut store)),
         };
         let mut live = Self {
             store,
@@ -77,13 +77,15 @@ impl Live {
         if let (Some(at), Some(config)) = (&prepared.offer.configure, &prepared.config) {
             let configure = instance
                 .get_typed_func::<(&[u8],), (Result<(), String>,)>(&mut live.store, at)
-                .map_err(|error| Fault::Misfit {
+                .map_err(|error| InstanceFault::Misfit {
                     function: "configure",
                     error,
                 })?;
             let work = configure.call_async(&mut live.store, (config.as_slice(),));
             let answered = watched(work, watch, Some(&output)).await?;
-            live.heard(answered)?.0.map_err(Fault::Configuration)?;
+            live.heard(answered)?
+                .0
+                .map_err(InstanceFault::Configuration)?;
         }
         Ok(live)
     }
@@ -91,17 +93,17 @@ impl Live {
     /// What the component says of its tools: JSON, one spec or a list of them.
     pub(crate) async fn specs(
         &mut self,
-        prepared: &Prepared,
-        watch: &Watch,
-    ) -> Result<Vec<u8>, Fault> {
+        prepared: &InstanceTemplate,
+        watch: &GuestStopCondition,
+    ) -> Result<Vec<u8>, InstanceFault> {
         let (at, function) = match &prepared.offer.functions {
-            Tools::One { get_spec, .. } => (get_spec, "get-spec"),
-            Tools::Several { get_specs, .. } => (get_specs, "get-specs"),
+            ToolExports::One { get_spec, .. } => (get_spec, "get-spec"),
+            ToolExports::Several { get_specs, .. } => (get_specs, "get-specs"),
         };
         let specs = self
             .instance
             .get_typed_func::<(), Bytes>(&mut self.store, at);
-        let specs = specs.map_err(|error| Fault::Misfit { function, error })?;
+        let specs = specs.map_err(|error| InstanceFault::Misfit { function, error })?;
         let _ticking = prepared.modules.ticking();
         let output = self.store.data().output.clone();
         let answered = watched(specs.call_async(&mut self.store, ()), watch, Some(&output)).await?;
@@ -109,26 +111,26 @@ impl Live {
     }
 
     /// Whether the functions that calls will need have the right types.
-    pub(crate) fn check(&mut self, prepared: &Prepared) -> Result<(), Fault> {
+    pub(crate) fn check(&mut self, prepared: &InstanceTemplate) -> Result<(), InstanceFault> {
         let (function, checked) = match &prepared.offer.functions {
-            Tools::One { execute, .. } => {
+            ToolExports::One { execute, .. } => {
                 let found = self
                     .instance
-                    .get_typed_func::<(&[u8],), Answer>(&mut self.store, execute);
+                    .get_typed_func::<(&[u8],), ExecuteReturn>(&mut self.store, execute);
                 ("execute", found.map(|_| ()))
             }
-            Tools::Several { execute_tool, .. } => {
+            ToolExports::Several { execute_tool, .. } => {
                 let found = self
                     .instance
-                    .get_typed_func::<(&str, &[u8]), Answer>(&mut self.store, execute_tool);
+                    .get_typed_func::<(&str, &[u8]), ExecuteReturn>(&mut self.store, execute_tool);
                 ("execute-tool", found.map(|_| ()))
             }
         };
-        checked.map_err(|error| Fault::Misfit { function, error })
+        checked.map_err(|error| InstanceFault::Misfit { function, error })
     }
 
     /// A new call begins on an instance that lived through earlier ones.
-    pub(crate) fn renew(&mut self, watch: &Watch) {
+    pub(crate) fn renew(&mut self, watch: &GuestStopCondition) {
         let guest = self.store.data_mut();
         guest.watch = watch.clone();
         guest.limits.take_refused();
@@ -139,19 +141,19 @@ impl Live {
     /// Runs a tool. Whatever the answer, the instance may be used again only where there is no fault.
     pub(crate) async fn run(
         &mut self,
-        prepared: &Prepared,
+        prepared: &InstanceTemplate,
         tool: &str,
         input: &[u8],
-        watch: &Watch,
-    ) -> Result<Result<Vec<u8>, String>, Fault> {
+        watch: &GuestStopCondition,
+    ) -> Result<Result<Vec<u8>, String>, InstanceFault> {
         let _ticking = prepared.modules.ticking();
         let output = self.store.data().output.clone();
         let answered = match &prepared.offer.functions {
-            Tools::One { execute, .. } => {
+            ToolExports::One { execute, .. } => {
                 let run = self
                     .instance
-                    .get_typed_func::<(&[u8],), Answer>(&mut self.store, execute);
-                let run = run.map_err(|error| Fault::Misfit {
+                    .get_typed_func::<(&[u8],), ExecuteReturn>(&mut self.store, execute);
+                let run = run.map_err(|error| InstanceFault::Misfit {
                     function: "execute",
                     error,
                 })?;
@@ -162,11 +164,11 @@ impl Live {
                 )
                 .await?
             }
-            Tools::Several { execute_tool, .. } => {
+            ToolExports::Several { execute_tool, .. } => {
                 let run = self
                     .instance
-                    .get_typed_func::<(&str, &[u8]), Answer>(&mut self.store, execute_tool);
-                let run = run.map_err(|error| Fault::Misfit {
+                    .get_typed_func::<(&str, &[u8]), ExecuteReturn>(&mut self.store, execute_tool);
+                let run = run.map_err(|error| InstanceFault::Misfit {
                     function: "execute-tool",
                     error,
                 })?;
@@ -186,18 +188,18 @@ impl Live {
     /// The events that a hook wants to look at, with its configuration.
     pub(crate) async fn subscriptions(
         &mut self,
-        prepared: &Prepared<HookFunctions>,
+        prepared: &InstanceTemplate<HookFunctions>,
         config: &[u8],
-        watch: &Watch,
-    ) -> Result<Vec<EventSubscription>, Fault> {
+        watch: &GuestStopCondition,
+    ) -> Result<Vec<EventSubscription>, InstanceFault> {
         let HookFunctions {
             handle,
             get_subscriptions,
         } = &prepared.offer.functions;
         let checked = self
             .instance
-            .get_typed_func::<(&[u8],), Answer>(&mut self.store, handle);
-        checked.map_err(|error| Fault::Misfit {
+            .get_typed_func::<(&[u8],), ExecuteReturn>(&mut self.store, handle);
+        checked.map_err(|error| InstanceFault::Misfit {
             function: "handle",
             error,
         })?;
@@ -207,7 +209,7 @@ impl Live {
                 &mut self.store,
                 get_subscriptions,
             )
-            .map_err(|error| Fault::Misfit {
+            .map_err(|error| InstanceFault::Misfit {
                 function: "get-subscriptions",
                 error,
             })?;
@@ -225,15 +227,15 @@ impl Live {
     /// Shows a hook an event.
     pub(crate) async fn handle(
         &mut self,
-        prepared: &Prepared<HookFunctions>,
+        prepared: &InstanceTemplate<HookFunctions>,
         event: &[u8],
-        watch: &Watch,
-    ) -> Result<Result<Vec<u8>, String>, Fault> {
+        watch: &GuestStopCondition,
+    ) -> Result<Result<Vec<u8>, String>, InstanceFault> {
         let at = &prepared.offer.functions.handle;
         let handle = self
             .instance
-            .get_typed_func::<(&[u8],), Answer>(&mut self.store, at);
-        let handle = handle.map_err(|error| Fault::Misfit {
+            .get_typed_func::<(&[u8],), ExecuteReturn>(&mut self.store, at);
+        let handle = handle.map_err(|error| InstanceFault::Misfit {
             function: "handle",
             error,
         })?;
@@ -248,7 +250,7 @@ impl Live {
         Ok(self.heard(answered)?.0)
     }
 
-    fn heard<T>(&mut self, answered: wasmtime::Result<T>) -> Result<T, Fault> {
-        answered.map_err(|error| Fault::inside(&error, &mut self.store))
+    fn heard<T>(&mut self, answered: wasmtime::Result<T>) -> Result<T, InstanceFault> {
+        answered.map_err(|error| InstanceFault::inside(&error, &mut self.store))
     }
 }

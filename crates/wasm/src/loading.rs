@@ -11,10 +11,10 @@ use crate::{
     component::{HookFunctions, Offer, check_preamble},
     disk,
     engine::WasmModules,
-    failure::Fault,
-    guest::Watch,
+    failure::InstanceFault,
+    guest::GuestStopCondition,
     hook::WasmHook,
-    live::{EventSubscription, Live, Prepared},
+    live::{ComponentInstance, EventSubscription, InstanceTemplate},
     module::WasmModule,
     settings::WasmSettings,
     spec::Specs,
@@ -88,7 +88,7 @@ impl WasmModules {
         offer: Offer<F>,
         config: &Map<String, Value>,
         settings: WasmSettings,
-    ) -> Result<Prepared<F>, Fail> {
+    ) -> Result<InstanceTemplate<F>, Fail> {
         let settings = real_folders(settings)?;
         let pre = self.link(component).map_err(|error| {
             let message = format!("it needs what this host does not offer: {:#}", error);
@@ -98,7 +98,7 @@ impl WasmModules {
             .configure
             .is_some()
             .then(|| Value::Object(config.clone()).to_string().into_bytes());
-        Ok(Prepared {
+        Ok(InstanceTemplate {
             modules: self.clone(),
             pre,
             offer,
@@ -176,11 +176,11 @@ fn compile(modules: &WasmModules, path: &Path, expected: Option<&str>) -> Result
     })
 }
 
-fn fail(fault: &Fault) -> Fail {
+fn fail(fault: &InstanceFault) -> Fail {
     let reason = match fault {
-        Fault::Misfit { .. } => LoadReason::InvalidEntryPoint,
-        Fault::Outside(_) => LoadReason::Unknown,
-        Fault::Stopped(_) | Fault::Broken(_) | Fault::Configuration(_) => {
+        InstanceFault::Misfit { .. } => LoadReason::InvalidEntryPoint,
+        InstanceFault::Outside(_) => LoadReason::Unknown,
+        InstanceFault::Stopped(_) | InstanceFault::Broken(_) | InstanceFault::Configuration(_) => {
             LoadReason::ValidationFailed
         }
     };
@@ -188,15 +188,17 @@ fn fail(fault: &Fault) -> Fail {
 }
 
 /// A first instance of a component, and the time it has for everything that is asked of it.
-async fn first_instance<F>(prepared: &Prepared<F>) -> Result<(Live, Watch), Fail> {
-    let watch = Watch {
+async fn first_instance<F>(
+    prepared: &InstanceTemplate<F>,
+) -> Result<(ComponentInstance, GuestStopCondition), Fail> {
+    let watch = GuestStopCondition {
         deadline: Instant::now() + prepared.settings.load_time,
         context: None,
     };
     let Some(place) = prepared.modules.place().await else {
         return Err((LoadReason::Unknown, "the host is going away".to_owned()));
     };
-    let live = Live::start(prepared, &watch, place, None)
+    let live = ComponentInstance::start(prepared, &watch, place, None)
         .await
         .map_err(|fault| fail(&fault))?;
     Ok((live, watch))
@@ -204,7 +206,7 @@ async fn first_instance<F>(prepared: &Prepared<F>) -> Result<(Live, Watch), Fail
 
 /// Asks a first instance for the events that it wants to look at.
 async fn look_at_hook(
-    prepared: &Prepared<HookFunctions>,
+    prepared: &InstanceTemplate<HookFunctions>,
     config: &[u8],
 ) -> Result<Vec<EventSubscription>, Fail> {
     let (mut live, watch) = first_instance(prepared).await?;
@@ -214,7 +216,7 @@ async fn look_at_hook(
 }
 
 /// Asks a first instance for its tools.
-async fn look(prepared: &Prepared, id: &ModuleId) -> Result<Specs, Fail> {
+async fn look(prepared: &InstanceTemplate, id: &ModuleId) -> Result<Specs, Fail> {
     let (mut live, watch) = first_instance(prepared).await?;
     live.check(prepared).map_err(|fault| fail(&fault))?;
     let json = live

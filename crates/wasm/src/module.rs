@@ -4,25 +4,25 @@ use std::{collections::HashMap, sync::Arc};
 
 use toolpost_amplifier::{ModuleId, ToolSpec};
 use toolpost_model::{
-    Access, AccessKind, BoxFuture, CancelSupport, ClassFact, Declaration, EffectClass,
-    EffectOrigin, Effects, Interrupt, Naming, Provenance, ResourceKey, RiskLevel, SessionScope,
-    Source, SourceError, SourceProblem, SourceSession, ToolId,
+    AccessKind, BoxFuture, CancelSupport, ClassFact, Declaration, EffectClass, EffectOrigin,
+    Effects, Interrupt, Provenance, ResourceAccess, ResourceKey, RiskLevel, SessionScope, Source,
+    SourceError, SourceProblem, SourceSession, ToolId, WireNaming,
 };
 
 use crate::{
-    live::Prepared,
+    live::InstanceTemplate,
     session::OpenModule,
     settings::{DirectoryAccess, InstanceUse, WasmSettings},
     spec::Specs,
 };
 
 /// A component, loaded. One source of one or several tools.
-pub struct WasmModule(Arc<Loaded>);
+pub struct WasmModule(Arc<LoadedComponent>);
 
 /// What sessions share.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedComponent {
     id: ModuleId,
-    pub(crate) prepared: Prepared,
+    pub(crate) prepared: InstanceTemplate,
     declarations: Vec<Declaration>,
     /// The names that the component knows its tools by.
     pub(crate) names: HashMap<ToolId, String>,
@@ -32,7 +32,7 @@ pub(crate) struct Loaded {
 }
 
 impl WasmModule {
-    pub(crate) fn new(id: &ModuleId, prepared: Prepared, specs: Specs) -> Self {
+    pub(crate) fn new(id: &ModuleId, prepared: InstanceTemplate, specs: Specs) -> Self {
         let effects = effects(&prepared.settings);
         let Specs {
             mut tools,
@@ -50,7 +50,7 @@ impl WasmModule {
             describe(tool, &effects, &prepared.settings);
             names.insert(tool.tool_id.clone(), ToolSpec::native_name(tool).to_owned());
         }
-        Self(Arc::new(Loaded {
+        Self(Arc::new(LoadedComponent {
             id: id.clone(),
             prepared,
             declarations: tools,
@@ -82,8 +82,8 @@ impl Source for WasmModule {
         EffectOrigin::HostCode
     }
 
-    fn naming(&self) -> Naming {
-        Naming::Bare
+    fn naming(&self) -> WireNaming {
+        WireNaming::Bare
     }
 
     fn provenance(&self) -> Provenance {
@@ -121,8 +121,8 @@ fn effects(settings: &WasmSettings) -> Effects {
     let mut effects = Effects::of(class);
     for grant in &settings.directories {
         let access = match grant.access {
-            DirectoryAccess::ReadOnly => Access::Read,
-            DirectoryAccess::ReadWrite => Access::Write,
+            DirectoryAccess::ReadOnly => ResourceAccess::Read,
+            DirectoryAccess::ReadWrite => ResourceAccess::Write,
         };
         effects = effects.using(ResourceKey::path(&grant.host.to_string_lossy()), access);
     }

@@ -30,19 +30,19 @@ const TAIL: usize = 2 * 1024;
 
 /// Both streams of an instance.
 #[derive(Clone, Default)]
-pub(crate) struct Output(Arc<Mutex<Streams>>);
+pub(crate) struct GuestOutput(Arc<Mutex<GuestOutputState>>);
 
 #[derive(Default)]
-struct Streams {
+struct GuestOutputState {
     context: Option<CallContext>,
-    stdout: Written,
-    stderr: Written,
+    stdout: PendingOutput,
+    stderr: PendingOutput,
     tail: Vec<u8>,
 }
 
 /// What went to one stream and was not told yet.
 #[derive(Default)]
-struct Written {
+struct PendingOutput {
     waiting: Vec<u8>,
     skipped: u64,
     bytes: u64,
@@ -50,12 +50,12 @@ struct Written {
     last_told: Option<Instant>,
 }
 
-impl Output {
+impl GuestOutput {
     /// A call begins, or a module is loaded: what is printed from now on is its own.
     pub(crate) fn begin(&self, context: Option<CallContext>) {
-        *self.0.lock() = Streams {
+        *self.0.lock() = GuestOutputState {
             context,
-            ..Streams::default()
+            ..GuestOutputState::default()
         };
     }
 
@@ -71,15 +71,15 @@ impl Output {
         plain(&std::mem::take(&mut streams.tail)).trim().to_owned()
     }
 
-    pub(crate) fn stdout(&self) -> Pipe {
-        Pipe {
+    pub(crate) fn stdout(&self) -> GuestOutputPipe {
+        GuestOutputPipe {
             output: self.clone(),
             stream: Stream::Stdout,
         }
     }
 
-    pub(crate) fn stderr(&self) -> Pipe {
-        Pipe {
+    pub(crate) fn stderr(&self) -> GuestOutputPipe {
+        GuestOutputPipe {
             output: self.clone(),
             stream: Stream::Stderr,
         }
@@ -104,8 +104,8 @@ impl Output {
     }
 }
 
-impl Streams {
-    fn tell(&mut self, when: impl Fn(&Written) -> bool) {
+impl GuestOutputState {
+    fn tell(&mut self, when: impl Fn(&PendingOutput) -> bool) {
         let Some(context) = &self.context else { return };
         for (stream, written) in [
             (Stream::Stdout, &mut self.stdout),
@@ -120,7 +120,7 @@ impl Streams {
     }
 }
 
-impl Written {
+impl PendingOutput {
     fn add(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         self.lines += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
@@ -173,18 +173,18 @@ fn plain(bytes: &[u8]) -> String {
 }
 
 /// One end that a guest writes to. It never makes a guest wait.
-pub(crate) struct Pipe {
-    output: Output,
+pub(crate) struct GuestOutputPipe {
+    output: GuestOutput,
     stream: Stream,
 }
 
-impl IsTerminal for Pipe {
+impl IsTerminal for GuestOutputPipe {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for Pipe {
+impl StdoutStream for GuestOutputPipe {
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(Self {
             output: self.output.clone(),
@@ -201,12 +201,12 @@ impl StdoutStream for Pipe {
 }
 
 #[async_trait]
-impl Pollable for Pipe {
+impl Pollable for GuestOutputPipe {
     async fn ready(&mut self) {}
 }
 
 #[async_trait]
-impl OutputStream for Pipe {
+impl OutputStream for GuestOutputPipe {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.output.write(self.stream, &bytes);
         Ok(())
@@ -221,7 +221,7 @@ impl OutputStream for Pipe {
     }
 }
 
-impl AsyncWrite for Pipe {
+impl AsyncWrite for GuestOutputPipe {
     fn poll_write(
         self: Pin<&mut Self>,
         _context: &mut Context<'_>,

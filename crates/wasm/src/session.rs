@@ -10,29 +10,29 @@ use toolpost_model::{
 };
 
 use crate::{
-    failure::Fault, guest::Watch, live::Live, module::Loaded, outcome::outcome,
-    settings::InstanceUse, supervision::watched,
+    failure::InstanceFault, guest::GuestStopCondition, live::ComponentInstance,
+    module::LoadedComponent, outcome::outcome, settings::InstanceUse, supervision::watched,
 };
 
 /// A module for one session.
 pub(crate) struct OpenModule {
-    module: Arc<Loaded>,
-    kept: Mutex<Kept>,
+    module: Arc<LoadedComponent>,
+    kept: Mutex<SessionInstance>,
 }
 
 /// The instance that a session keeps, where it keeps one. Whoever holds the lock runs on it.
 #[derive(Default)]
-enum Kept {
+enum SessionInstance {
     #[default]
     NoneYet,
     /// Boxed, since most sessions of most modules keep none.
-    Ready(Box<Live>),
+    Ready(Box<ComponentInstance>),
     /// A call took it and did not bring it back.
     Lost,
 }
 
 impl OpenModule {
-    pub(crate) fn new(module: Arc<Loaded>) -> Self {
+    pub(crate) fn new(module: Arc<LoadedComponent>) -> Self {
         Self {
             module,
             kept: Mutex::default(),
@@ -46,7 +46,7 @@ impl OpenModule {
             );
         };
         let input = json(call.input.arguments().value());
-        let watch = Watch {
+        let watch = GuestStopCondition {
             deadline: call.context.deadline(),
             context: Some(call.context),
         };
@@ -54,23 +54,23 @@ impl OpenModule {
             InstanceUse::PerCall => self.on_a_fresh_one(name, &input, &watch).await,
             InstanceUse::PerSession => self.on_the_kept_one(name, &input, &watch).await?,
         };
-        outcome(answer.map_err(Fault::into_failure)?)
+        outcome(answer.map_err(InstanceFault::into_failure)?)
     }
 
     async fn on_a_fresh_one(
         &self,
         tool: &str,
         input: &[u8],
-        watch: &Watch,
-    ) -> Result<Result<Vec<u8>, String>, Fault> {
+        watch: &GuestStopCondition,
+    ) -> Result<Result<Vec<u8>, String>, InstanceFault> {
         let prepared = &self.module.prepared;
         let Some(place) = watched(prepared.modules.place(), watch, None).await? else {
-            return Err(Fault::outside(wasmtime::Error::msg(
+            return Err(InstanceFault::outside(wasmtime::Error::msg(
                 "the host is going away",
             )));
         };
         let span = watch.context.as_ref().map(CallContext::trace);
-        let mut live = Live::start(prepared, watch, place, span.as_ref()).await?;
+        let mut live = ComponentInstance::start(prepared, watch, place, span.as_ref()).await?;
         live.run(prepared, tool, input, watch).await
     }
 
@@ -78,31 +78,31 @@ impl OpenModule {
         &self,
         tool: &str,
         input: &[u8],
-        watch: &Watch,
-    ) -> Result<Result<Result<Vec<u8>, String>, Fault>, ToolFailure> {
+        watch: &GuestStopCondition,
+    ) -> Result<Result<Result<Vec<u8>, String>, InstanceFault>, ToolFailure> {
         let prepared = &self.module.prepared;
         let kept = watched(self.kept.lock(), watch, None).await;
-        let mut kept: MutexGuard<'_, Kept> =
+        let mut kept: MutexGuard<'_, SessionInstance> =
             kept.map_err(|stopped| stopped.failure().untouched())?;
         // Should this future be dropped while the guest runs, the instance is dropped with it.
-        let mut live = match std::mem::replace(&mut *kept, Kept::Lost) {
-            Kept::Ready(mut live) => {
+        let mut live = match std::mem::replace(&mut *kept, SessionInstance::Lost) {
+            SessionInstance::Ready(mut live) => {
                 live.renew(watch);
                 live
             }
-            before @ (Kept::NoneYet | Kept::Lost) => {
+            before @ (SessionInstance::NoneYet | SessionInstance::Lost) => {
                 let Some(place) = prepared.modules.kept_place() else {
                     *kept = before;
                     let message =
                         "too many sessions keep an instance of a component at the same time";
                     return Err(ToolFailure::of(ErrorClass::RateLimited, message).untouched());
                 };
-                if let (Kept::Lost, Some(context)) = (before, &watch.context) {
+                if let (SessionInstance::Lost, Some(context)) = (before, &watch.context) {
                     let message =
                         "an earlier call broke the instance of this session; this one begins anew";
                     context.log(LogLevel::Warn, message);
                 }
-                match Live::start(prepared, watch, place, None).await {
+                match ComponentInstance::start(prepared, watch, place, None).await {
                     Ok(live) => Box::new(live),
                     Err(fault) => return Ok(Err(fault)),
                 }
@@ -110,7 +110,7 @@ impl OpenModule {
         };
         let answer = live.run(prepared, tool, input, watch).await;
         if answer.is_ok() {
-            *kept = Kept::Ready(live);
+            *kept = SessionInstance::Ready(live);
         }
         Ok(answer)
     }
@@ -136,7 +136,7 @@ impl SourceSession for OpenModule {
     fn close(&self) {
         // A call that still runs is canceled by the host, and gives its instance up.
         if let Ok(mut kept) = self.kept.try_lock() {
-            *kept = Kept::NoneYet;
+            *kept = SessionInstance::NoneYet;
         }
     }
 }

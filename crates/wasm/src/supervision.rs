@@ -5,19 +5,19 @@ use std::{future::Future, pin::pin, time::Duration};
 
 use toolpost_model::{ErrorClass, ToolFailure};
 
-use crate::{guest::Watch, output::Output};
+use crate::{guest::GuestStopCondition, output::GuestOutput};
 
 /// How often lines that wait are passed on while a guest runs.
 const PASS_ON: Duration = Duration::from_millis(100);
 
 /// Why work did not come to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stopped {
+pub(crate) enum GuestStopReason {
     Canceled,
     TimedOut,
 }
 
-impl Stopped {
+impl GuestStopReason {
     pub(crate) fn failure(self) -> ToolFailure {
         match self {
             Self::Canceled => ToolFailure::of(
@@ -35,9 +35,9 @@ impl Stopped {
 /// Does the work, unless it is told to stop first.
 pub(crate) async fn watched<T>(
     work: impl Future<Output = T>,
-    watch: &Watch,
-    output: Option<&Output>,
-) -> Result<T, Stopped> {
+    watch: &GuestStopCondition,
+    output: Option<&GuestOutput>,
+) -> Result<T, GuestStopReason> {
     let mut work = pin!(work);
     let canceled = async {
         match &watch.context {
@@ -51,8 +51,8 @@ pub(crate) async fn watched<T>(
         tokio::select! {
             biased;
             ended = &mut work => return Ok(ended),
-            () = &mut canceled => return Err(Stopped::Canceled),
-            () = &mut over => return Err(Stopped::TimedOut),
+            () = &mut canceled => return Err(GuestStopReason::Canceled),
+            () = &mut over => return Err(GuestStopReason::TimedOut),
             () = tokio::time::sleep(PASS_ON), if output.is_some() => {
                 if let Some(output) = output {
                     output.pass_on();

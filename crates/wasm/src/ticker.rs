@@ -11,15 +11,15 @@ const TICK: Duration = Duration::from_millis(10);
 const PATIENCE: u32 = 10;
 
 /// The thread that ticks. It sleeps while nothing runs, and ends with this.
-pub(crate) struct Ticker(Arc<Shared>);
+pub(crate) struct Ticker(Arc<TickerSignal>);
 
-struct Shared {
-    state: Mutex<State>,
+struct TickerSignal {
+    state: Mutex<TickerState>,
     wake: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct TickerState {
     running: usize,
     asleep: bool,
     ended: bool,
@@ -27,7 +27,7 @@ struct State {
 
 impl Ticker {
     pub(crate) fn start(engine: &Engine) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TickerSignal {
             state: Mutex::default(),
             wake: Condvar::new(),
         });
@@ -58,7 +58,7 @@ impl Drop for Ticker {
 }
 
 /// While this lives, the epoch moves.
-pub(crate) struct Ticking(Arc<Shared>);
+pub(crate) struct Ticking(Arc<TickerSignal>);
 
 impl Drop for Ticking {
     fn drop(&mut self) {
@@ -66,7 +66,7 @@ impl Drop for Ticking {
     }
 }
 
-impl Shared {
+impl TickerSignal {
     fn tick(&self, engine: &Engine) {
         let mut idle = 0;
         loop {

@@ -9,14 +9,14 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::deny_file::DenyFile;
-use crate::Verdict;
+use crate::ChoreVerdict;
 use crate::cargo::{answers, cargo, verdict};
-use crate::test::watchdog::{Ending, run_within};
+use crate::test::watchdog::{WatchdogOutcome, run_within};
 
 /// How long a database may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(crate) fn check(root: &Path) -> anyhow::Result<Verdict> {
+pub(crate) fn check(root: &Path) -> anyhow::Result<ChoreVerdict> {
     let deny_toml =
         fs::read_to_string(root.join("deny.toml")).context("cannot read `deny.toml`")?;
     let databases = DenyFile::parse(&deny_toml)
@@ -39,9 +39,9 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Verdict> {
 
 /// Nothing is known against the crates, and nothing for them. Not a failure: a check that fails without a network would be
 /// left out.
-fn not_judged(why: &str, hint: &str) -> Verdict {
+fn not_judged(why: &str, hint: &str) -> ChoreVerdict {
     println!("advisories: NOT JUDGED: {why}\nhint: {hint}");
-    Verdict::Pass
+    ChoreVerdict::Pass
 }
 
 /// The first database that does not answer in time, and why.
@@ -70,12 +70,12 @@ fn try_within(limit: Duration, command: &mut Command) -> Result<(), String> {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     match run_within(limit, quiet) {
-        Ok(Ending::Exited(status)) if status.success() => Ok(()),
-        Ok(Ending::Exited(status)) => Err(format!(
+        Ok(WatchdogOutcome::Exited(status)) if status.success() => Ok(()),
+        Ok(WatchdogOutcome::Exited(status)) => Err(format!(
             "`{}` ended with {status}",
             command.get_program().display()
         )),
-        Ok(Ending::LimitHit) => Err(format!("no answer within {limit:?}")),
+        Ok(WatchdogOutcome::LimitHit) => Err(format!("no answer within {limit:?}")),
         Err(error) => Err(format!("{error:#}")),
     }
 }

@@ -10,7 +10,7 @@ pub(crate) fn is_allowed(expression: &str, allowed: &[String]) -> anyhow::Result
         .replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     ensure!(!words.is_empty(), "no license is given");
-    let mut reader = Reader {
+    let mut reader = LicenseReader {
         words: &words,
         allowed,
     };
@@ -24,12 +24,12 @@ pub(crate) fn is_allowed(expression: &str, allowed: &[String]) -> anyhow::Result
 }
 
 /// One function a precedence: `OR` binds least.
-struct Reader<'a> {
+struct LicenseReader<'a> {
     words: &'a [&'a str],
     allowed: &'a [String],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LicenseReader<'a> {
     fn any_of(&mut self) -> anyhow::Result<bool> {
         let mut answer = self.all_of()?;
         while self.take("OR") {

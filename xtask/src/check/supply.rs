@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::deny_file::DenyFile;
 use super::license;
-use crate::Verdict;
+use crate::ChoreVerdict;
 use crate::cargo::{answers, cargo, list, metadata, text, verdict};
 
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-pub(crate) fn check(root: &Path) -> anyhow::Result<Verdict> {
+pub(crate) fn check(root: &Path) -> anyhow::Result<ChoreVerdict> {
     if answers(&mut cargo(root, &["deny", "--version"])) {
         let args = ["deny", "check", "bans", "licenses", "sources"];
         return verdict(&mut cargo(root, &args));
@@ -38,7 +38,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Verdict> {
         "dependencies: {} complaints about {packages} packages",
         complaints.len()
     );
-    Ok(Verdict::pass_if(complaints.is_empty()))
+    Ok(ChoreVerdict::pass_if(complaints.is_empty()))
 }
 
 fn complaints(rules: &DenyFile, metadata: &Value) -> Vec<String> {

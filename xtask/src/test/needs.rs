@@ -4,11 +4,11 @@
 use std::env;
 use std::process::{Command, Stdio};
 
-use crate::Verdict;
+use crate::ChoreVerdict;
 use crate::cargo::{answers, verdict};
 
 /// A program and the tests that start it.
-pub(crate) struct Need {
+pub(crate) struct TestProgram {
     pub(crate) name: &'static str,
     /// The Debian packages that bring it.
     packages: &'static [&'static str],
@@ -57,14 +57,14 @@ const PYTHON_TESTS: &[(&str, &str)] = &[
     ("toolpost-wasm", "python::"),
 ];
 
-pub(crate) const NEEDS: [Need; 3] = [
-    Need {
+pub(crate) const NEEDS: [TestProgram; 3] = [
+    TestProgram {
         name: PYTHON,
         packages: &["python3", "python3-venv"],
         probe: &["python3", "-c", "import ensurepip, venv"],
         tests: PYTHON_TESTS,
     },
-    Need {
+    TestProgram {
         name: "git",
         packages: &["git"],
         probe: &["git", "--version"],
@@ -76,7 +76,7 @@ pub(crate) const NEEDS: [Need; 3] = [
             ("xtask", "check::advisories::"),
         ],
     },
-    Need {
+    TestProgram {
         name: "chromium",
         packages: &["chromium", "chromium-driver"],
         probe: &["sh", "-c", "chromium --version && chromedriver --version"],
@@ -84,7 +84,7 @@ pub(crate) const NEEDS: [Need; 3] = [
     },
 ];
 
-impl Need {
+impl TestProgram {
     fn is_met(&self) -> bool {
         let [program, arguments @ ..] = self.probe else {
             return true;
@@ -102,7 +102,7 @@ impl Need {
 }
 
 /// Installs the programs that are missing. Those that are still missing then.
-pub(crate) fn provide() -> anyhow::Result<Vec<&'static Need>> {
+pub(crate) fn provide() -> anyhow::Result<Vec<&'static TestProgram>> {
     let missing = || {
         NEEDS
             .iter()
@@ -127,7 +127,7 @@ pub(crate) fn provide() -> anyhow::Result<Vec<&'static Need>> {
                 .stdout(Stdio::null()),
         )
     };
-    if quiet(&["update"])? == Verdict::Pass {
+    if quiet(&["update"])? == ChoreVerdict::Pass {
         // A failure shows as a program that is still missing.
         quiet(
             &[
@@ -155,7 +155,7 @@ pub(crate) fn must_be_whole() -> bool {
 }
 
 /// The packages that are left out whole, as cargo and nextest take them.
-fn excluded(missing: &[&Need]) -> Vec<String> {
+fn excluded(missing: &[&TestProgram]) -> Vec<String> {
     let whole = missing
         .iter()
         .flat_map(|need| need.tests)
@@ -169,7 +169,7 @@ fn excluded(missing: &[&Need]) -> Vec<String> {
 }
 
 /// The tests that are left out of other packages.
-fn named(missing: &[&Need]) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+fn named(missing: &[&TestProgram]) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     missing
         .iter()
         .flat_map(|need| need.tests)
@@ -177,7 +177,7 @@ fn named(missing: &[&Need]) -> impl Iterator<Item = &'static (&'static str, &'st
 }
 
 /// What leaves the tests of these needs out of a run of nextest.
-pub(crate) fn nextest_arguments(missing: &[&Need]) -> Vec<String> {
+pub(crate) fn nextest_arguments(missing: &[&TestProgram]) -> Vec<String> {
     let test = |(package, beginning): &(&str, &str)| {
         format!("(package({package}) & test(/^{beginning}/))")
     };
@@ -190,7 +190,7 @@ pub(crate) fn nextest_arguments(missing: &[&Need]) -> Vec<String> {
 }
 
 /// The same for `cargo test`, which knows the names of tests and not their packages: a few more are left out.
-pub(crate) fn cargo_test_arguments(missing: &[&Need]) -> Vec<String> {
+pub(crate) fn cargo_test_arguments(missing: &[&TestProgram]) -> Vec<String> {
     let mut arguments = excluded(missing);
     let skips =
         named(missing).flat_map(|(_, beginning)| ["--skip".to_owned(), (*beginning).to_owned()]);
@@ -203,7 +203,7 @@ pub(crate) fn cargo_test_arguments(missing: &[&Need]) -> Vec<String> {
 }
 
 /// Tells which tests did not run, and why.
-pub(crate) fn report(missing: &[&Need]) {
+pub(crate) fn report(missing: &[&TestProgram]) {
     for need in missing {
         eprintln!(
             "\n`{}` is missing, so these tests were left out:",
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn tests_are_left_out_by_package_and_name() {
-        let need = |tests| Need {
+        let need = |tests| TestProgram {
             name: "x",
             packages: &[],
             probe: &[],

@@ -10,14 +10,17 @@ use std::time::Duration;
 use anyhow::Context;
 
 #[derive(Debug)]
-pub(crate) enum Ending {
+pub(crate) enum WatchdogOutcome {
     Exited(ExitStatus),
     LimitHit,
 }
 
 /// The command gets a process group of its own, because killing only cargo would leave the hung test
 /// binary behind, and killing only git its helper for the network.
-pub(crate) fn run_within(limit: Duration, command: &mut Command) -> anyhow::Result<Ending> {
+pub(crate) fn run_within(
+    limit: Duration,
+    command: &mut Command,
+) -> anyhow::Result<WatchdogOutcome> {
     let program = command.get_program().display().to_string();
     let mut child = command
         .process_group(0)
@@ -35,13 +38,13 @@ pub(crate) fn run_within(limit: Duration, command: &mut Command) -> anyhow::Resu
     match ended.recv_timeout(limit) {
         Ok(status) => {
             leash.release();
-            Ok(Ending::Exited(
+            Ok(WatchdogOutcome::Exited(
                 status.with_context(|| format!("cannot wait for `{program}`"))?,
             ))
         }
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
             leash.pull();
-            Ok(Ending::LimitHit)
+            Ok(WatchdogOutcome::LimitHit)
         }
     }
 }
@@ -100,7 +103,7 @@ mod tests {
         )
         .unwrap();
         assert!(
-            matches!(ending, Ending::Exited(status) if status.code() == Some(3)),
+            matches!(ending, WatchdogOutcome::Exited(status) if status.code() == Some(3)),
             "{ending:?}"
         );
     }
@@ -113,7 +116,7 @@ mod tests {
         let start = Instant::now();
 
         let ending = run_within(Duration::from_millis(100), &mut command).unwrap();
-        assert!(matches!(ending, Ending::LimitHit), "{ending:?}");
+        assert!(matches!(ending, WatchdogOutcome::LimitHit), "{ending:?}");
 
         // The pipe ends when its last writer is gone: the `sleep`, once our own copy is closed.
         drop(command);

@@ -1,10 +1,10 @@
 //! The changelog has a place for the next change.
 
-use super::{Repo, Violation};
+use super::{Repo, TidyViolation};
 
 const PATH: &str = "CHANGELOG.md";
 
-pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
+pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
     let text = repo.file(PATH).map_or("", |file| file.text.as_str());
     let has_section = text
         .lines()
@@ -12,7 +12,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
     if has_section {
         return Vec::new();
     }
-    vec![Violation::new(
+    vec![TidyViolation::new(
         PATH,
         1,
         "no section for unreleased changes",

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{Repo, Violation};
+use super::{Repo, TidyViolation};
 use crate::cargo::{self, list, text};
 
 const MODEL: &str = "toolpost-model";
@@ -71,12 +71,12 @@ const MAY_NOT_USE: &[(&str, &[&str])] = &[
 /// What core may not switch on in tokio; its timers and channels are welcome.
 const TOKIO_IO_FEATURES: &[&str] = &["net", "fs", "process", "full"];
 
-pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
+pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
     match cargo::metadata(&repo.root, &["--no-deps"]) {
         Ok(metadata) => check_metadata(repo, &metadata),
         Err(error) => {
             let hint = "mend the manifests; see what cargo printed above";
-            vec![Violation::new(
+            vec![TidyViolation::new(
                 "Cargo.toml",
                 1,
                 format!("cannot list the workspace: {error:#}"),
@@ -86,7 +86,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
     }
 }
 
-fn check_metadata(repo: &Repo, metadata: &Value) -> Vec<Violation> {
+fn check_metadata(repo: &Repo, metadata: &Value) -> Vec<TidyViolation> {
     let packages = list(metadata, "packages");
     let members: Vec<&str> = packages
         .iter()
@@ -119,12 +119,12 @@ struct Package<'a> {
 }
 
 impl<'a> Package<'a> {
-    fn check_direction(&self, repo: &Repo, members: &[&str]) -> Vec<Violation> {
+    fn check_direction(&self, repo: &Repo, members: &[&str]) -> Vec<TidyViolation> {
         let Some(may_use) = self.may_use() else {
             let message = format!("crate `{}` is not in the table of dependencies", self.name);
             let hint =
                 "add it to the table in xtask/src/tidy/dependencies.rs and to ARCHITECTURE.md";
-            return vec![Violation::new(self.manifest, 1, message, hint)];
+            return vec![TidyViolation::new(self.manifest, 1, message, hint)];
         };
         self.shipped_dependencies()
             .filter(|(name, _)| members.contains(name) && !may_use.contains(name))
@@ -137,7 +137,7 @@ impl<'a> Package<'a> {
                         may_use.join(", ")
                     ),
                 };
-                Violation::new(self.manifest, self.line_of(repo, name), message, hint)
+                TidyViolation::new(self.manifest, self.line_of(repo, name), message, hint)
             })
             .collect()
     }
@@ -152,7 +152,7 @@ impl<'a> Package<'a> {
             .map(|(_, may_use)| *may_use)
     }
 
-    fn check_forbidden(&self, repo: &Repo) -> Vec<Violation> {
+    fn check_forbidden(&self, repo: &Repo) -> Vec<TidyViolation> {
         let forbidden = MAY_NOT_USE
             .iter()
             .find(|(name, _)| *name == self.name)
@@ -164,7 +164,7 @@ impl<'a> Package<'a> {
                 let message = format!("`{}` may not depend on `{name}`", self.name);
                 let hint =
                     "declare a port in `core` and put the adapter into store, sources or serve";
-                found.push(Violation::new(self.manifest, line, message, hint));
+                found.push(TidyViolation::new(self.manifest, line, message, hint));
             }
             if self.name == CORE && name == "tokio" {
                 let features = list(dependency, "features")
@@ -173,7 +173,7 @@ impl<'a> Package<'a> {
                 for feature in features.filter(|feature| TOKIO_IO_FEATURES.contains(feature)) {
                     let message = format!("`{CORE}` may not switch on tokio's `{feature}`");
                     let hint = "list tokio's features in this manifest: `workspace = true` brings the workspace's";
-                    found.push(Violation::new(self.manifest, line, message, hint));
+                    found.push(TidyViolation::new(self.manifest, line, message, hint));
                 }
             }
         }

@@ -1,14 +1,14 @@
 //! Generated references say what the code says now.
 
-use super::{Repo, Violation};
+use super::{Repo, TidyViolation};
 use crate::generate;
 
-pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
+pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
     match generate::stale(&repo.root) {
         Ok(pages) => pages
             .iter()
             .map(|page| {
-                Violation::new(
+                TidyViolation::new(
                     page.path,
                     page.line,
                     "differs from what the code says",
@@ -18,7 +18,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
             .collect(),
         Err(error) => {
             let message = format!("cannot generate the references: {error:#}");
-            vec![Violation::new(
+            vec![TidyViolation::new(
                 "docs/reference",
                 1,
                 message,

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::repo::File;
+use super::repo::RepoFile;
 use super::rust_code::find_word;
-use super::{Repo, Violation};
+use super::{Repo, TidyViolation};
 
 /// The outside world: what it is, and the words that reach for it.
 const OUTSIDE: &[(&str, &[&str])] = &[
@@ -34,7 +34,7 @@ const SDKS: &[(&str, &[&str])] = &[(
     ],
 )];
 
-pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
+pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
     let mut found = Vec::new();
     for file in repo.rust_files() {
         found.extend(check_execution(file));
@@ -46,7 +46,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
 }
 
 /// Only `call.rs` executes a tool, so that no face has a way around permission, limits or the journal.
-fn check_execution(file: &File) -> Vec<Violation> {
+fn check_execution(file: &RepoFile) -> Vec<TidyViolation> {
     let guarded = ["crates/core/src/", "crates/serve/src/"]
         .iter()
         .any(|folder| file.path.starts_with(folder));
@@ -61,7 +61,7 @@ fn check_execution(file: &File) -> Vec<Violation> {
     lines
         .map(|(number, _)| {
             let hint = "go through `Host`, which runs the call through crates/core/src/call.rs";
-            Violation::new(
+            TidyViolation::new(
                 &file.path,
                 number,
                 "a tool is executed outside `call.rs`",
@@ -71,7 +71,7 @@ fn check_execution(file: &File) -> Vec<Violation> {
         .collect()
 }
 
-fn check_core_opens_nothing(file: &File) -> Vec<Violation> {
+fn check_core_opens_nothing(file: &RepoFile) -> Vec<TidyViolation> {
     if !file.path.starts_with("crates/core/src/") {
         return Vec::new();
     }
@@ -80,14 +80,14 @@ fn check_core_opens_nothing(file: &File) -> Vec<Violation> {
         for word in OPENS.iter().filter(|word| find_word(&line, word).is_some()) {
             let hint = "declare a port in `core` and put the adapter into store, sources or serve";
             let message = format!("`{word}` in core, which opens nothing");
-            found.push(Violation::new(&file.path, number, message, hint));
+            found.push(TidyViolation::new(&file.path, number, message, hint));
         }
     }
     found
 }
 
 /// An SDK breaks often and its types are the protocol's, not ours: they stay where they are adapted.
-fn check_sdks(file: &File) -> Vec<Violation> {
+fn check_sdks(file: &RepoFile) -> Vec<TidyViolation> {
     let module = file.path.strip_suffix(".rs").unwrap_or(&file.path);
     let is_within = |home: &&str| module == *home || module.starts_with(&format!("{home}/"));
     let mut found = Vec::new();
@@ -105,7 +105,7 @@ fn check_sdks(file: &File) -> Vec<Violation> {
                 "only {} may; the rest speaks the model's words",
                 homes.join(" and ")
             );
-            Violation::new(
+            TidyViolation::new(
                 &file.path,
                 number,
                 format!("types of `{sdk}` are named here"),
@@ -116,9 +116,9 @@ fn check_sdks(file: &File) -> Vec<Violation> {
     found
 }
 
-fn check_outside_world(repo: &Repo) -> Vec<Violation> {
+fn check_outside_world(repo: &Repo) -> Vec<TidyViolation> {
     // The first place in each module, by crate and by what is reached for.
-    let mut doors: BTreeMap<(&str, &str), BTreeMap<String, Violation>> = BTreeMap::new();
+    let mut doors: BTreeMap<(&str, &str), BTreeMap<String, TidyViolation>> = BTreeMap::new();
     for file in repo.rust_files().filter(|file| !file.is_test()) {
         let Some((member, module)) =
             module_of(&file.path).filter(|(member, _)| *member != "testkit")
@@ -130,7 +130,7 @@ fn check_outside_world(repo: &Repo) -> Vec<Violation> {
                 if let Some(word) = words.iter().find(|word| reaches_for(&line, word)) {
                     let message =
                         format!("`{word}`: more than one module of `{member}` reaches for {what}");
-                    let place = Violation::new(&file.path, number, message, "");
+                    let place = TidyViolation::new(&file.path, number, message, "");
                     doors
                         .entry((member, what))
                         .or_default()
@@ -148,12 +148,12 @@ fn check_outside_world(repo: &Repo) -> Vec<Violation> {
 }
 
 /// Any of the modules may be the right one, so each place is told about the rest.
-fn name_the_others(modules: BTreeMap<String, Violation>) -> Vec<Violation> {
+fn name_the_others(modules: BTreeMap<String, TidyViolation>) -> Vec<TidyViolation> {
     let all: Vec<String> = modules.keys().map(|module| format!("`{module}`")).collect();
     let hint = format!("keep one module for it; now there are {}", all.join(", "));
     modules
         .into_values()
-        .map(|place| Violation {
+        .map(|place| TidyViolation {
             hint: hint.clone(),
             ..place
         })

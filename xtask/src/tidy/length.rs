@@ -1,14 +1,14 @@
 //! Length of files: good and bad code bases have like medians and differ in the tail, so only the
 //! tail is checked. Clippy's `too_many_lines` checks functions.
 
-use super::{Repo, Violation};
+use super::{Repo, TidyViolation};
 
 /// Lines of code, without comments and blank lines: rustfmt's defaults make many short lines.
-const FILE_LINES: usize = 550;
+const FILE_LINES: usize = 600;
 /// Tests are tables of cases more often than code is.
-const TEST_FILE_LINES: usize = 800;
+const TEST_FILE_LINES: usize = 820;
 
-pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
+pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
     let mut found = Vec::new();
     for file in repo.rust_files() {
         let lines = file
@@ -24,7 +24,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
         if lines > limit {
             let message = format!("file of {lines} lines of code, the limit is {limit}");
             let hint = "split it by what its parts are about";
-            found.push(Violation::new(&file.path, 1, message, hint));
+            found.push(TidyViolation::new(&file.path, 1, message, hint));
         }
     }
     found

@@ -1,12 +1,12 @@
 //! Links between the repository's own pages, and the README's length: one page, or nobody reads it.
 
-use super::repo::File;
-use super::{Repo, Violation};
+use super::repo::RepoFile;
+use super::{Repo, TidyViolation};
 
 const README_LINES: usize = 120;
 
-pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
-    let mut found: Vec<Violation> = repo
+pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
+    let mut found: Vec<TidyViolation> = repo
         .files
         .iter()
         .filter(|file| file.path.ends_with(".md"))
@@ -17,13 +17,13 @@ pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
         if lines > README_LINES {
             let message = format!("README of {lines} lines, the limit is {README_LINES}");
             let hint = "move detail into docs/ and link it";
-            found.push(Violation::new(&readme.path, 1, message, hint));
+            found.push(TidyViolation::new(&readme.path, 1, message, hint));
         }
     }
     found
 }
 
-fn check_page(repo: &Repo, page: &File) -> Vec<Violation> {
+fn check_page(repo: &Repo, page: &RepoFile) -> Vec<TidyViolation> {
     let broken = |(line, target): (usize, String)| {
         let message = match resolve(&page.path, &target) {
             Some(path) if exists(repo, &path) => return None,
@@ -31,7 +31,7 @@ fn check_page(repo: &Repo, page: &File) -> Vec<Violation> {
             None => format!("link to `{target}` leaves the repository"),
         };
         let hint = "mend the link or add the file to git";
-        Some(Violation::new(&page.path, line, message, hint))
+        Some(TidyViolation::new(&page.path, line, message, hint))
     };
     relative_links(&page.text)
         .into_iter()

@@ -1,22 +1,22 @@
 //! Names of files and folders that say nothing: what is in there is named for what it does instead.
 
-use super::{Repo, Violation};
+use super::{Repo, TidyViolation};
 
 const EMPTY_NAMES: &[&str] = &[
     "util", "utils", "common", "helper", "helpers", "manager", "service", "misc",
 ];
 
-pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
+pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
     repo.files
         .iter()
         .filter_map(|file| check_path(&file.path))
         .collect()
 }
 
-fn check_path(path: &str) -> Option<Violation> {
+fn check_path(path: &str) -> Option<TidyViolation> {
     if path.split('/').next_back() == Some("mod.rs") {
         let hint = "use `foo.rs` beside the folder `foo/`";
-        return Some(Violation::new(path, 1, "a module named `mod.rs`", hint));
+        return Some(TidyViolation::new(path, 1, "a module named `mod.rs`", hint));
     }
     let stem = |part: &'_ str| {
         part.split('.')
@@ -28,7 +28,7 @@ fn check_path(path: &str) -> Option<Violation> {
         .split('/')
         .map(stem)
         .find(|stem| EMPTY_NAMES.contains(&stem.as_str()))?;
-    Some(Violation::new(
+    Some(TidyViolation::new(
         path,
         1,
         format!("the name `{name}` says nothing"),

@@ -1,9 +1,9 @@
 //! Phrases that do not enter the repository: unfinished work, silenced warnings and tests, errors
 //! turned into strings. Clippy knows some of them, but can be silenced where it stands; this cannot.
 
-use super::repo::File;
+use super::repo::RepoFile;
 use super::rust_code::RustCode;
-use super::{Repo, Violation};
+use super::{Repo, TidyViolation};
 
 /// Looked for in code, not in comments or strings, which is why this file does not strike itself.
 const IN_CODE: &[(&str, &str)] = &[
@@ -38,15 +38,15 @@ const IN_CODE: &[(&str, &str)] = &[
 /// Looked for in comments too, so it is put together here.
 const UNFINISHED: &str = concat!("FIX", "ME");
 
-pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
+pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
     repo.rust_files().flat_map(check_file).collect()
 }
 
-fn check_file(file: &File) -> Vec<Violation> {
+fn check_file(file: &RepoFile) -> Vec<TidyViolation> {
     let code = file.code();
     let mut found = Vec::new();
     let mut strike = |line, message: String, hint: &str| {
-        found.push(Violation::new(&file.path, line, message, hint));
+        found.push(TidyViolation::new(&file.path, line, message, hint));
     };
     for (number, line) in code.lines() {
         for (phrase, hint) in IN_CODE.iter().filter(|(phrase, _)| contains(line, phrase)) {

@@ -11,10 +11,10 @@ use super::rust_code::RustCode;
 pub(crate) struct Repo {
     pub(crate) root: PathBuf,
     /// What git tracks or would track, sorted by path.
-    pub(crate) files: Vec<File>,
+    pub(crate) files: Vec<RepoFile>,
 }
 
-pub(crate) struct File {
+pub(crate) struct RepoFile {
     /// From the root, with `/`.
     pub(crate) path: String,
     /// Empty for files no check reads.
@@ -32,7 +32,7 @@ impl Repo {
         paths.sort();
         let files = paths
             .into_iter()
-            .map(|path| File::load(root, path))
+            .map(|path| RepoFile::load(root, path))
             .collect::<anyhow::Result<_>>()?;
         Ok(Repo {
             root: root.to_owned(),
@@ -40,17 +40,17 @@ impl Repo {
         })
     }
 
-    pub(crate) fn file(&self, path: &str) -> Option<&File> {
+    pub(crate) fn file(&self, path: &str) -> Option<&RepoFile> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    pub(crate) fn rust_files(&self) -> impl Iterator<Item = &File> {
+    pub(crate) fn rust_files(&self) -> impl Iterator<Item = &RepoFile> {
         self.files.iter().filter(|file| file.path.ends_with(".rs"))
     }
 
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Repo {
-        let file = |(path, text): &(&str, &str)| File {
+        let file = |(path, text): &(&str, &str)| RepoFile {
             path: (*path).to_owned(),
             text: (*text).to_owned(),
         };
@@ -61,8 +61,8 @@ impl Repo {
     }
 }
 
-impl File {
-    fn load(root: &Path, path: String) -> anyhow::Result<File> {
+impl RepoFile {
+    fn load(root: &Path, path: String) -> anyhow::Result<RepoFile> {
         let is_read = [".rs", ".md", ".toml"]
             .iter()
             .any(|ending| path.ends_with(ending));
@@ -71,7 +71,7 @@ impl File {
                 .with_context(|| format!("cannot read `{path}`"))?,
             false => String::new(),
         };
-        Ok(File { path, text })
+        Ok(RepoFile { path, text })
     }
 
     pub(crate) fn code(&self) -> RustCode {

@@ -15,13 +15,13 @@ pub(super) const SMALL: usize = 4 << 10;
 const PREVIEW: usize = 2 << 10;
 
 /// A value measured in one pass, without a copy of it.
-pub(super) struct Bounded {
+pub(super) struct JsonMeasurement {
     /// How many bytes it takes as JSON.
     pub(super) bytes: usize,
     head: Vec<u8>,
 }
 
-impl Bounded {
+impl JsonMeasurement {
     pub(super) fn of(value: &Value) -> Self {
         let mut measured = Self {
             bytes: 0,
@@ -48,7 +48,7 @@ impl Bounded {
     }
 }
 
-impl io::Write for Bounded {
+impl io::Write for JsonMeasurement {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes += bytes.len();
         let room = PREVIEW - self.head.len();

@@ -1,9 +1,9 @@
 //! What a result says, for readers of events.
 
 use serde_json::{Map, Value, json};
-use toolpost_model::{ArtifactRef, Content, Disposition, Outcome, ToolResult};
+use toolpost_model::{ArtifactRef, Disposition, Outcome, ResultContent, ToolResult};
 
-use super::bounded::{Bounded, head};
+use super::bounded::{JsonMeasurement, head};
 use super::plainly;
 
 /// How much an error may say, and how much of what a failed tool printed comes with it.
@@ -17,7 +17,7 @@ pub(super) fn of(result: &ToolResult) -> Value {
     let output = whole(result);
     let kept = result.truncated.as_ref().and_then(|cut| cut.artifact);
     let kept = kept.or_else(|| result.artifacts.first().map(|piece| piece.id));
-    Bounded::of(&output).value(|| output, kept)
+    JsonMeasurement::of(&output).value(|| output, kept)
 }
 
 fn whole(result: &ToolResult) -> Value {
@@ -25,7 +25,7 @@ fn whole(result: &ToolResult) -> Value {
     let only_text = result
         .content
         .iter()
-        .all(|piece| matches!(piece, Content::Text { .. }));
+        .all(|piece| matches!(piece, ResultContent::Text { .. }));
     if result.disposition == Disposition::Empty
         && text.is_none()
         && result.structured_content.is_none()
@@ -100,7 +100,11 @@ fn reference(piece: &ArtifactRef) -> Value {
 }
 
 fn text(result: &ToolResult) -> Option<String> {
-    let texts: Vec<_> = result.content.iter().filter_map(Content::reading).collect();
+    let texts: Vec<_> = result
+        .content
+        .iter()
+        .filter_map(ResultContent::reading)
+        .collect();
     (!texts.is_empty()).then(|| texts.join("\n"))
 }
 

@@ -3,27 +3,27 @@
 use serde_json::{Number, value::RawValue};
 
 use super::{
-    event::{Event, Said},
+    event::{ReceivedEvent, ReceivedEventKind},
     failure,
-    growing::Growing,
+    growing::ArgumentTextBuffer,
     sameness::fingerprint,
 };
 use crate::{
-    Json,
+    JsonText,
     part::{PartError, ToolCallPart, UNKNOWN_TOOL},
 };
 
 /// A call as far as it is known.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct ReceivedCall {
     /// Which response stream it belongs to.
     pub(super) stream: u64,
     pub(super) id: Box<str>,
     name: Option<Box<str>>,
-    arguments: Arguments,
+    arguments: ReceivedArguments,
     /// An event told the call as a whole, with or without arguments.
     told: bool,
-    outcome: Outcome,
+    outcome: ReceivedOutcome,
     duration: Option<Number>,
     started_at: Option<Box<str>>,
     /// Why somebody did not let it run, in case the end does not say so.
@@ -33,39 +33,39 @@ pub(super) struct Call {
 }
 
 #[derive(Debug)]
-enum Arguments {
+enum ReceivedArguments {
     Unsaid,
-    Growing(Box<Growing>),
+    Growing(Box<ArgumentTextBuffer>),
     /// A value so far; more may follow.
-    Snapshot(Json),
-    Whole(Json),
+    Snapshot(JsonText),
+    Whole(JsonText),
 }
 
 #[derive(Debug, PartialEq)]
-enum Outcome {
+enum ReceivedOutcome {
     Open,
-    Preliminary(Json),
-    Success(Json),
+    Preliminary(JsonText),
+    Success(JsonText),
     Failure(Box<str>),
 }
 
 /// What may still be kept.
-pub(super) struct Room {
+pub(super) struct ReceiverByteBudget {
     /// Bytes of all calls together.
     pub(super) left: usize,
     /// Bytes of a call's joined pieces.
     pub(super) pieces: usize,
 }
 
-impl Room {
+impl ReceiverByteBudget {
     /// The value, or a record of its size where there is no room for it.
-    fn keep(&mut self, raw: &RawValue) -> Json {
+    fn keep(&mut self, raw: &RawValue) -> JsonText {
         let bytes = raw.get().len();
         if bytes <= self.left {
             self.left -= bytes;
-            return Json::of(raw);
+            return JsonText::of(raw);
         }
-        Json::from(&serde_json::json!({ "truncated": true, "bytes": bytes }))
+        JsonText::from(&serde_json::json!({ "truncated": true, "bytes": bytes }))
     }
 
     fn keep_text(&mut self, text: &str) -> Box<str> {
@@ -75,15 +75,15 @@ impl Room {
     }
 }
 
-impl Call {
+impl ReceivedCall {
     pub(super) fn new(stream: u64, id: &str) -> Self {
         Self {
             stream,
             id: id.into(),
             name: None,
-            arguments: Arguments::Unsaid,
+            arguments: ReceivedArguments::Unsaid,
             told: false,
-            outcome: Outcome::Open,
+            outcome: ReceivedOutcome::Open,
             duration: None,
             started_at: None,
             refusal: None,
@@ -93,14 +93,14 @@ impl Call {
 
     pub(super) fn has_ended(&self) -> bool {
         match self.outcome {
-            Outcome::Open | Outcome::Preliminary(_) => false,
-            Outcome::Success(_) | Outcome::Failure(_) => true,
+            ReceivedOutcome::Open | ReceivedOutcome::Preliminary(_) => false,
+            ReceivedOutcome::Success(_) | ReceivedOutcome::Failure(_) => true,
         }
     }
 
     /// Whether the arguments are known as a whole.
     pub(super) fn is_whole(&self) -> bool {
-        matches!(self.arguments, Arguments::Whole(_))
+        matches!(self.arguments, ReceivedArguments::Whole(_))
     }
 
     /// Whether the call was told as a whole; before that its arguments are unknown or not all there.
@@ -110,7 +110,7 @@ impl Call {
 
     /// Whether a call that comes later can be compared with it.
     pub(super) fn is_described(&self) -> bool {
-        self.told || !matches!(self.arguments, Arguments::Unsaid)
+        self.told || !matches!(self.arguments, ReceivedArguments::Unsaid)
     }
 
     pub(super) fn name(&self) -> Option<&str> {
@@ -121,14 +121,18 @@ impl Call {
     pub(super) fn bytes(&self) -> usize {
         let text = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| text.len());
         let arguments = match &self.arguments {
-            Arguments::Unsaid => 0,
-            Arguments::Growing(growing) => growing.len(),
-            Arguments::Snapshot(json) | Arguments::Whole(json) => json.as_str().len(),
+            ReceivedArguments::Unsaid => 0,
+            ReceivedArguments::Growing(growing) => growing.len(),
+            ReceivedArguments::Snapshot(json) | ReceivedArguments::Whole(json) => {
+                json.as_str().len()
+            }
         };
         let outcome = match &self.outcome {
-            Outcome::Open => 0,
-            Outcome::Preliminary(json) | Outcome::Success(json) => json.as_str().len(),
-            Outcome::Failure(message) => message.len(),
+            ReceivedOutcome::Open => 0,
+            ReceivedOutcome::Preliminary(json) | ReceivedOutcome::Success(json) => {
+                json.as_str().len()
+            }
+            ReceivedOutcome::Failure(message) => message.len(),
         };
         self.id.len()
             + text(&self.name)
@@ -141,26 +145,28 @@ impl Call {
     /// Name and arguments, in a form that tells repetitions from other calls.
     pub(super) fn fingerprint(&self) -> u64 {
         match &self.arguments {
-            Arguments::Snapshot(json) | Arguments::Whole(json) => {
+            ReceivedArguments::Snapshot(json) | ReceivedArguments::Whole(json) => {
                 fingerprint(self.name(), json.as_str())
             }
-            Arguments::Unsaid | Arguments::Growing(_) => {
+            ReceivedArguments::Unsaid | ReceivedArguments::Growing(_) => {
                 fingerprint(self.name(), self.shown_arguments().as_str())
             }
         }
     }
 
     /// Whether an event that tells the whole call tells another one than this, which has ended.
-    pub(super) fn differs_from(&self, event: &Event<'_, '_>) -> bool {
+    pub(super) fn differs_from(&self, event: &ReceivedEvent<'_, '_>) -> bool {
         let other_name = match (event.name(), self.name()) {
             (Some(theirs), Some(ours)) => theirs != ours,
             (Some(_), None) | (None, _) => false,
         };
         let known = match &self.arguments {
-            Arguments::Whole(json) | Arguments::Snapshot(json) => Some(json.as_str()),
+            ReceivedArguments::Whole(json) | ReceivedArguments::Snapshot(json) => {
+                Some(json.as_str())
+            }
             // Text that never became a value is filled by the call that it was to become.
-            Arguments::Growing(growing) => growing.whole().map(Json::as_str),
-            Arguments::Unsaid => self.told.then_some("{}"),
+            ReceivedArguments::Growing(growing) => growing.whole().map(JsonText::as_str),
+            ReceivedArguments::Unsaid => self.told.then_some("{}"),
         };
         let other_input = match (event.input(), known) {
             (Some(theirs), Some(ours)) => {
@@ -171,20 +177,22 @@ impl Call {
         other_name || other_input
     }
 
-    fn shown_arguments(&self) -> Json {
+    fn shown_arguments(&self) -> JsonText {
         match &self.arguments {
-            Arguments::Unsaid => Json::empty_object(),
-            Arguments::Growing(growing) if growing.is_empty() => Json::empty_object(),
-            Arguments::Growing(growing) => growing.shown(),
-            Arguments::Snapshot(json) | Arguments::Whole(json) => json.clone(),
+            ReceivedArguments::Unsaid => JsonText::empty_object(),
+            ReceivedArguments::Growing(growing) if growing.is_empty() => JsonText::empty_object(),
+            ReceivedArguments::Growing(growing) => growing.shown(),
+            ReceivedArguments::Snapshot(json) | ReceivedArguments::Whole(json) => json.clone(),
         }
     }
 
     pub(super) fn part(&self) -> ToolCallPart {
         let (result, error) = match &self.outcome {
-            Outcome::Open => (None, None),
-            Outcome::Preliminary(json) | Outcome::Success(json) => (Some(json.clone()), None),
-            Outcome::Failure(message) => (
+            ReceivedOutcome::Open => (None, None),
+            ReceivedOutcome::Preliminary(json) | ReceivedOutcome::Success(json) => {
+                (Some(json.clone()), None)
+            }
+            ReceivedOutcome::Failure(message) => (
                 None,
                 Some(PartError {
                     message: message.to_string(),
@@ -205,13 +213,15 @@ impl Call {
     /// The part, without copying what it holds.
     pub(super) fn into_part(self) -> ToolCallPart {
         let args = match self.arguments {
-            Arguments::Snapshot(json) | Arguments::Whole(json) => json,
-            Arguments::Unsaid | Arguments::Growing(_) => self.shown_arguments(),
+            ReceivedArguments::Snapshot(json) | ReceivedArguments::Whole(json) => json,
+            ReceivedArguments::Unsaid | ReceivedArguments::Growing(_) => self.shown_arguments(),
         };
         let (result, error) = match self.outcome {
-            Outcome::Open => (None, None),
-            Outcome::Preliminary(json) | Outcome::Success(json) => (Some(json), None),
-            Outcome::Failure(message) => (
+            ReceivedOutcome::Open => (None, None),
+            ReceivedOutcome::Preliminary(json) | ReceivedOutcome::Success(json) => {
+                (Some(json), None)
+            }
+            ReceivedOutcome::Failure(message) => (
                 None,
                 Some(PartError {
                     message: message.into(),
@@ -232,49 +242,55 @@ impl Call {
     }
 
     /// Takes an event in. Says whether the part is another one now.
-    pub(super) fn apply(&mut self, event: &Event<'_, '_>, room: &mut Room) -> bool {
+    pub(super) fn apply(
+        &mut self,
+        event: &ReceivedEvent<'_, '_>,
+        room: &mut ReceiverByteBudget,
+    ) -> bool {
         match event.said {
-            Said::Start => !self.has_ended() && self.start(event, room),
-            Said::Delta => !self.has_ended() && self.grow(event, room),
-            Said::ApprovalRequest if !self.has_ended() => {
+            ReceivedEventKind::Start => !self.has_ended() && self.start(event, room),
+            ReceivedEventKind::Delta => !self.has_ended() && self.grow(event, room),
+            ReceivedEventKind::ApprovalRequest if !self.has_ended() => {
                 self.approval = event.approval_id().map(|id| room.keep_text(&id));
                 self.describe(event, room)
             }
-            Said::ApprovalResponse if !self.has_ended() => {
+            ReceivedEventKind::ApprovalResponse if !self.has_ended() => {
                 if let Some(reason) = event.refusal() {
                     self.refusal = Some(room.keep_text(&reason));
                 }
                 self.describe(event, room)
             }
-            Said::InputEnd | Said::ApprovalRequest | Said::ApprovalResponse => false,
-            Said::Call => self.describe(event, room),
-            Said::Result if event.is_preliminary() && self.has_ended() => false,
-            Said::Result | Said::Error | Said::Denied => {
+            ReceivedEventKind::InputEnd
+            | ReceivedEventKind::ApprovalRequest
+            | ReceivedEventKind::ApprovalResponse => false,
+            ReceivedEventKind::Call => self.describe(event, room),
+            ReceivedEventKind::Result if event.is_preliminary() && self.has_ended() => false,
+            ReceivedEventKind::Result | ReceivedEventKind::Error | ReceivedEventKind::Denied => {
                 let described = self.describe(event, room);
                 self.end(event, room) || described
             }
         }
     }
 
-    fn start(&mut self, event: &Event<'_, '_>, room: &mut Room) -> bool {
+    fn start(&mut self, event: &ReceivedEvent<'_, '_>, room: &mut ReceiverByteBudget) -> bool {
         let named = self.take_name(event, room);
         let timed = self.take_times(event);
         let cleared = match &self.arguments {
-            Arguments::Whole(_) => return named || timed,
-            Arguments::Unsaid => false,
-            Arguments::Growing(growing) => !growing.is_empty(),
-            Arguments::Snapshot(_) => true,
+            ReceivedArguments::Whole(_) => return named || timed,
+            ReceivedArguments::Unsaid => false,
+            ReceivedArguments::Growing(growing) => !growing.is_empty(),
+            ReceivedArguments::Snapshot(_) => true,
         };
         let growing = if event.is_plain_text() {
-            Growing::plain()
+            ArgumentTextBuffer::plain()
         } else {
-            Growing::default()
+            ArgumentTextBuffer::default()
         };
-        self.arguments = Arguments::Growing(Box::new(growing));
+        self.arguments = ReceivedArguments::Growing(Box::new(growing));
         named || timed || cleared
     }
 
-    fn grow(&mut self, event: &Event<'_, '_>, room: &mut Room) -> bool {
+    fn grow(&mut self, event: &ReceivedEvent<'_, '_>, room: &mut ReceiverByteBudget) -> bool {
         let named = self.take_name(event, room);
         let timed = self.take_times(event);
         if self.is_whole() {
@@ -284,13 +300,13 @@ impl Call {
             let Some(snapshot) = event.input() else {
                 return named || timed;
             };
-            self.arguments = Arguments::Snapshot(room.keep(snapshot));
+            self.arguments = ReceivedArguments::Snapshot(room.keep(snapshot));
             return true;
         };
-        if !matches!(self.arguments, Arguments::Growing(_)) {
-            self.arguments = Arguments::Growing(Box::default());
+        if !matches!(self.arguments, ReceivedArguments::Growing(_)) {
+            self.arguments = ReceivedArguments::Growing(Box::default());
         }
-        let Arguments::Growing(growing) = &mut self.arguments else {
+        let ReceivedArguments::Growing(growing) = &mut self.arguments else {
             return named || timed;
         };
         if event.is_plain_text() {
@@ -301,51 +317,54 @@ impl Call {
     }
 
     /// Takes name, arguments and times from an event that tells them as a whole. What an ended call was told stays.
-    fn describe(&mut self, event: &Event<'_, '_>, room: &mut Room) -> bool {
-        self.told |= event.said == Said::Call;
+    fn describe(&mut self, event: &ReceivedEvent<'_, '_>, room: &mut ReceiverByteBudget) -> bool {
+        self.told |= event.said == ReceivedEventKind::Call;
         let named = self.take_name(event, room);
         let timed = self.take_times(event);
         let open_to_input = match &self.arguments {
-            Arguments::Unsaid => true,
-            Arguments::Growing(growing) => !self.has_ended() || growing.whole().is_none(),
-            Arguments::Snapshot(_) | Arguments::Whole(_) => !self.has_ended(),
+            ReceivedArguments::Unsaid => true,
+            ReceivedArguments::Growing(growing) => !self.has_ended() || growing.whole().is_none(),
+            ReceivedArguments::Snapshot(_) | ReceivedArguments::Whole(_) => !self.has_ended(),
         };
         let Some(input) = event.input().filter(|_| open_to_input) else {
             return named || timed;
         };
-        let same =
-            matches!(&self.arguments, Arguments::Whole(known) if known.as_str() == input.get());
+        let same = matches!(&self.arguments, ReceivedArguments::Whole(known) if known.as_str() == input.get());
         if !same {
-            self.arguments = Arguments::Whole(room.keep(input));
+            self.arguments = ReceivedArguments::Whole(room.keep(input));
         }
         !same || named || timed
     }
 
-    fn end(&mut self, event: &Event<'_, '_>, room: &mut Room) -> bool {
+    fn end(&mut self, event: &ReceivedEvent<'_, '_>, room: &mut ReceiverByteBudget) -> bool {
         let outcome = match event.said {
-            Said::Result if event.is_failed_result() => {
+            ReceivedEventKind::Result if event.is_failed_result() => {
                 let [error, text] = event.errors();
-                Outcome::Failure(room.keep_text(&failure::message([error, text, event.output()])))
+                ReceivedOutcome::Failure(room.keep_text(&failure::message([
+                    error,
+                    text,
+                    event.output(),
+                ])))
             }
-            Said::Result => {
+            ReceivedEventKind::Result => {
                 let output = event
                     .output()
-                    .map_or_else(Json::null, |output| room.keep(output));
+                    .map_or_else(JsonText::null, |output| room.keep(output));
                 if event.is_preliminary() {
-                    Outcome::Preliminary(output)
+                    ReceivedOutcome::Preliminary(output)
                 } else {
-                    Outcome::Success(output)
+                    ReceivedOutcome::Success(output)
                 }
             }
-            Said::Denied => Outcome::Failure(self.denial(event, room)),
-            Said::Error
-            | Said::Start
-            | Said::Delta
-            | Said::InputEnd
-            | Said::Call
-            | Said::ApprovalRequest
-            | Said::ApprovalResponse => {
-                Outcome::Failure(room.keep_text(&failure::message(event.errors())))
+            ReceivedEventKind::Denied => ReceivedOutcome::Failure(self.denial(event, room)),
+            ReceivedEventKind::Error
+            | ReceivedEventKind::Start
+            | ReceivedEventKind::Delta
+            | ReceivedEventKind::InputEnd
+            | ReceivedEventKind::Call
+            | ReceivedEventKind::ApprovalRequest
+            | ReceivedEventKind::ApprovalResponse => {
+                ReceivedOutcome::Failure(room.keep_text(&failure::message(event.errors())))
             }
         };
         let changed = outcome != self.outcome;
@@ -353,7 +372,7 @@ impl Call {
         changed
     }
 
-    fn denial(&self, event: &Event<'_, '_>, room: &mut Room) -> Box<str> {
+    fn denial(&self, event: &ReceivedEvent<'_, '_>, room: &mut ReceiverByteBudget) -> Box<str> {
         let reason = event.refusal();
         match reason.as_deref().or(self.refusal.as_deref()) {
             Some(reason) => room.keep_text(&format!("{}: {reason}", failure::DENIED)),
@@ -365,12 +384,12 @@ impl Call {
     pub(super) fn fail(&mut self, message: &str) -> bool {
         let open = !self.has_ended();
         if open {
-            self.outcome = Outcome::Failure(message.into());
+            self.outcome = ReceivedOutcome::Failure(message.into());
         }
         open
     }
 
-    fn take_name(&mut self, event: &Event<'_, '_>, room: &mut Room) -> bool {
+    fn take_name(&mut self, event: &ReceivedEvent<'_, '_>, room: &mut ReceiverByteBudget) -> bool {
         if self.name.is_some() && self.has_ended() {
             return false;
         }
@@ -382,9 +401,12 @@ impl Call {
     }
 
     /// The duration belongs to the outcome, so the last one counts; the start to the call.
-    fn take_times(&mut self, event: &Event<'_, '_>) -> bool {
+    fn take_times(&mut self, event: &ReceivedEvent<'_, '_>) -> bool {
         let mut changed = false;
-        let ends = matches!(event.said, Said::Result | Said::Error | Said::Denied);
+        let ends = matches!(
+            event.said,
+            ReceivedEventKind::Result | ReceivedEventKind::Error | ReceivedEventKind::Denied
+        );
         if (ends || !self.has_ended())
             && let Some(duration) = event.duration()
             && self.duration.as_ref() != Some(&duration)

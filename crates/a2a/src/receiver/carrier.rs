@@ -2,75 +2,85 @@
 //! a `kind` that one has and the other has not, so nothing here looks at it: the members decide.
 
 use super::{
-    Change, ReceiverOptions,
-    event::{Event, Said},
-    object::{Child, Member, Object},
-    scope::Scope,
-    table::Table,
+    CallPartChange, ReceiverOptions,
+    event::{ReceivedEvent, ReceivedEventKind},
+    object::{ContainerMember, Object, ValueMember},
+    scope::ResponseStreamScope,
+    table::ReceivedCallTable,
 };
 
 /// Walks one object and gives the events in it to the table.
-pub(super) struct Walk<'t> {
-    pub(super) table: &'t mut Table,
+pub(super) struct EventCarrierWalk<'t> {
+    pub(super) table: &'t mut ReceivedCallTable,
     pub(super) options: &'t ReceiverOptions,
-    pub(super) changes: &'t mut Vec<Change>,
+    pub(super) changes: &'t mut Vec<CallPartChange>,
 }
 
-impl Walk<'_> {
+impl EventCarrierWalk<'_> {
     /// A whole text.
     pub(super) fn text(&mut self, object: &Object<'_>) {
-        if object.child(Child::Item).is_none() {
+        if object.child(ContainerMember::Item).is_none() {
             return self.answer(object);
         }
-        for item in object.children(Child::Item) {
+        for item in object.children(ContainerMember::Item) {
             self.answer(item);
         }
     }
 
     /// What may be the answer of a JSON-RPC server; what it holds may not.
     fn answer(&mut self, object: &Object<'_>) {
-        let is_payload = object.has(Member::Type) || object.has(Member::ToolCallId);
-        match object.raw(Member::Result) {
-            Some(result) if object.has(Member::Jsonrpc) || !is_payload => {
+        let is_payload = object.has(ValueMember::Type) || object.has(ValueMember::ToolCallId);
+        match object.raw(ValueMember::Result) {
+            Some(result) if object.has(ValueMember::Jsonrpc) || !is_payload => {
                 let Ok(inner) = Object::read(result.get()) else {
                     return;
                 };
                 self.table.tally.beyond_bounds += u64::from(inner.is_cut);
-                let request = object.said(Member::Id).map(|id| Scope::Request(id.get()));
-                self.body(&inner, request.unwrap_or(Scope::Bare));
+                let request = object
+                    .said(ValueMember::Id)
+                    .map(|id| ResponseStreamScope::Request(id.get()));
+                self.body(&inner, request.unwrap_or(ResponseStreamScope::Bare));
             }
-            Some(_) | None if object.has(Member::Jsonrpc) => {}
-            Some(_) | None => self.body(object, Scope::Bare),
+            Some(_) | None if object.has(ValueMember::Jsonrpc) => {}
+            Some(_) | None => self.body(object, ResponseStreamScope::Bare),
         }
     }
 
     /// A payload, a part, a message, a task, an update, or an object that holds one of them under its name. `around` is
     /// the stream of what names none itself.
-    fn body(&mut self, object: &Object<'_>, around: Scope<'_>) {
+    fn body(&mut self, object: &Object<'_>, around: ResponseStreamScope<'_>) {
         if self.payload(object, around) {
             return;
         }
         object
-            .children(Child::Item)
+            .children(ContainerMember::Item)
             .for_each(|item| self.body(item, around));
-        for child in [Child::Task, Child::Tasks] {
+        for child in [ContainerMember::Task, ContainerMember::Tasks] {
             object
                 .children(child)
                 .for_each(|task| self.task(task, around));
         }
-        for child in [Child::StatusUpdate, Child::ArtifactUpdate] {
+        for child in [
+            ContainerMember::StatusUpdate,
+            ContainerMember::ArtifactUpdate,
+        ] {
             object
                 .children(child)
                 .for_each(|update| self.update(update, around));
         }
         object
-            .children(Child::Message)
+            .children(ContainerMember::Message)
             .for_each(|message| self.message(message, None, around));
-        let is_update = object.has(Member::TaskId) || object.child(Child::Artifact).is_some();
-        let is_task = [Child::Status, Child::History, Child::Artifacts];
+        let is_update =
+            object.has(ValueMember::TaskId) || object.child(ContainerMember::Artifact).is_some();
+        let is_task = [
+            ContainerMember::Status,
+            ContainerMember::History,
+            ContainerMember::Artifacts,
+        ];
         if is_update
-            && object.child(Child::Parts).is_none()
-            && object.child(Child::History).is_none()
+            && object.child(ContainerMember::Parts).is_none()
+            && object.child(ContainerMember::History).is_none()
         {
             self.update(object, around);
         } else if is_task
@@ -78,7 +88,7 @@ impl Walk<'_> {
             .any(|child| object.child(child).is_some())
         {
             self.task(object, around);
-        } else if object.child(Child::Parts).is_some() {
+        } else if object.child(ContainerMember::Parts).is_some() {
             self.message(object, None, around);
         } else {
             self.part(object, around);
@@ -86,39 +96,51 @@ impl Walk<'_> {
     }
 
     /// A snapshot, in the order in which things happened: what was said, what is being said, what came of it.
-    fn task(&mut self, task: &Object<'_>, around: Scope<'_>) {
-        let id = task.text(Member::Id).or_else(|| task.text(Member::TaskId));
-        let own = id.as_deref().map(Scope::Task);
-        for message in task.children(Child::History) {
+    fn task(&mut self, task: &Object<'_>, around: ResponseStreamScope<'_>) {
+        let id = task
+            .text(ValueMember::Id)
+            .or_else(|| task.text(ValueMember::TaskId));
+        let own = id.as_deref().map(ResponseStreamScope::Task);
+        for message in task.children(ContainerMember::History) {
             self.message(message, own, around);
         }
         self.status(task, own, around);
-        for artifact in task.children(Child::Artifacts) {
+        for artifact in task.children(ContainerMember::Artifacts) {
             self.parts(artifact, own.unwrap_or(around));
         }
     }
 
-    fn update(&mut self, update: &Object<'_>, around: Scope<'_>) {
-        let id = update.text(Member::TaskId);
-        let own = id.as_deref().map(Scope::Task);
+    fn update(&mut self, update: &Object<'_>, around: ResponseStreamScope<'_>) {
+        let id = update.text(ValueMember::TaskId);
+        let own = id.as_deref().map(ResponseStreamScope::Task);
         self.status(update, own, around);
-        for artifact in update.children(Child::Artifact) {
+        for artifact in update.children(ContainerMember::Artifact) {
             self.parts(artifact, own.unwrap_or(around));
         }
     }
 
-    fn status(&mut self, object: &Object<'_>, own: Option<Scope<'_>>, around: Scope<'_>) {
+    fn status(
+        &mut self,
+        object: &Object<'_>,
+        own: Option<ResponseStreamScope<'_>>,
+        around: ResponseStreamScope<'_>,
+    ) {
         for message in object
-            .children(Child::Status)
-            .flat_map(|status| status.children(Child::Message))
+            .children(ContainerMember::Status)
+            .flat_map(|status| status.children(ContainerMember::Message))
         {
             self.message(message, own, around);
         }
     }
 
     /// Only what the agent says is news; the user's own message may hold a call that it asks for.
-    fn message(&mut self, message: &Object<'_>, own: Option<Scope<'_>>, around: Scope<'_>) {
-        let role = message.text(Member::Role);
+    fn message(
+        &mut self,
+        message: &Object<'_>,
+        own: Option<ResponseStreamScope<'_>>,
+        around: ResponseStreamScope<'_>,
+    ) {
+        let role = message.text(ValueMember::Role);
         if !matches!(
             role.as_deref(),
             None | Some("agent" | "ROLE_AGENT" | "ROLE_UNSPECIFIED")
@@ -126,49 +148,51 @@ impl Walk<'_> {
             return;
         }
         let (task, id) = (
-            message.text(Member::TaskId),
-            message.text(Member::MessageId),
+            message.text(ValueMember::TaskId),
+            message.text(ValueMember::MessageId),
         );
-        let named = own.or_else(|| task.as_deref().map(Scope::Task));
-        let named = named.or_else(|| id.as_deref().map(Scope::Message));
+        let named = own.or_else(|| task.as_deref().map(ResponseStreamScope::Task));
+        let named = named.or_else(|| id.as_deref().map(ResponseStreamScope::Message));
         self.parts(message, named.unwrap_or(around));
     }
 
-    fn parts(&mut self, holder: &Object<'_>, scope: Scope<'_>) {
-        for part in holder.children(Child::Parts) {
+    fn parts(&mut self, holder: &Object<'_>, scope: ResponseStreamScope<'_>) {
+        for part in holder.children(ContainerMember::Parts) {
             self.part(part, scope);
         }
     }
 
-    fn part(&mut self, part: &Object<'_>, scope: Scope<'_>) {
-        let metadata = part.child(Child::Metadata);
-        if let Some(data) = part.child(Child::Data) {
+    fn part(&mut self, part: &Object<'_>, scope: ResponseStreamScope<'_>) {
+        let metadata = part.child(ContainerMember::Metadata);
+        if let Some(data) = part.child(ContainerMember::Data) {
             if self.payload(data, scope) || !self.options.adk_parts {
                 return;
             }
-            let adk_type = metadata.and_then(|metadata| metadata.text(Member::AdkType));
-            if let Some(event) = adk_type.and_then(|adk_type| Event::of_adk(&adk_type, data)) {
+            let adk_type = metadata.and_then(|metadata| metadata.text(ValueMember::AdkType));
+            if let Some(event) =
+                adk_type.and_then(|adk_type| ReceivedEvent::of_adk(&adk_type, data))
+            {
                 self.table.apply(scope, &event, self.changes);
             }
         } else if let Some(metadata) = metadata
             && self.options.sidecars
-            && part.has(Member::Text)
+            && part.has(ValueMember::Text)
             && !self.payload(metadata, scope)
         {
-            for event in metadata.children(Child::Sidecar) {
+            for event in metadata.children(ContainerMember::Sidecar) {
                 self.payload(event, scope);
             }
         }
     }
 
     /// Takes an event in, or one of the two notes about steps. Says whether it was one.
-    fn payload(&mut self, payload: &Object<'_>, scope: Scope<'_>) -> bool {
-        let Some(name) = payload.text(Member::Type) else {
+    fn payload(&mut self, payload: &Object<'_>, scope: ResponseStreamScope<'_>) -> bool {
+        let Some(name) = payload.text(ValueMember::Type) else {
             return false;
         };
-        if let Some(said) = Said::of(&name) {
+        if let Some(said) = ReceivedEventKind::of(&name) {
             self.table
-                .apply(scope, &Event::new(said, payload), self.changes);
+                .apply(scope, &ReceivedEvent::new(said, payload), self.changes);
             return true;
         }
         match name.as_ref() {

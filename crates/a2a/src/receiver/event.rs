@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use jiff::fmt::temporal::Pieces;
 use serde_json::{Number, value::RawValue};
 
-use super::object::{Member, Object, is_null, string};
+use super::object::{Object, ValueMember, is_null, string};
 
 /// What an event says about its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum ReceivedEventKind {
     /// Arguments will follow.
     Start,
     /// A piece of the arguments.
@@ -30,7 +30,7 @@ pub(super) enum Said {
     ApprovalResponse,
 }
 
-impl Said {
+impl ReceivedEventKind {
     /// By the payload's `type`. Exact: `tool_call`, `tool-weather` and `Tool-Call` are other people's.
     pub(super) fn of(name: &str) -> Option<Self> {
         Some(match name {
@@ -49,8 +49,8 @@ impl Said {
 }
 
 /// An event with its members by meaning.
-pub(super) struct Event<'o, 'a> {
-    pub(super) said: Said,
+pub(super) struct ReceivedEvent<'o, 'a> {
+    pub(super) said: ReceivedEventKind,
     members: &'o Object<'a>,
     /// AI SDK 5 and later put the call into approval events as an object of its own.
     call: Option<Object<'a>>,
@@ -58,17 +58,19 @@ pub(super) struct Event<'o, 'a> {
     adk: bool,
 }
 
-impl<'o, 'a> Event<'o, 'a> {
-    pub(super) fn new(said: Said, members: &'o Object<'a>) -> Self {
+impl<'o, 'a> ReceivedEvent<'o, 'a> {
+    pub(super) fn new(said: ReceivedEventKind, members: &'o Object<'a>) -> Self {
         let call = match said {
-            Said::ApprovalRequest | Said::ApprovalResponse => members.raw(Member::ToolCall),
-            Said::Start
-            | Said::Delta
-            | Said::InputEnd
-            | Said::Call
-            | Said::Result
-            | Said::Error
-            | Said::Denied => None,
+            ReceivedEventKind::ApprovalRequest | ReceivedEventKind::ApprovalResponse => {
+                members.raw(ValueMember::ToolCall)
+            }
+            ReceivedEventKind::Start
+            | ReceivedEventKind::Delta
+            | ReceivedEventKind::InputEnd
+            | ReceivedEventKind::Call
+            | ReceivedEventKind::Result
+            | ReceivedEventKind::Error
+            | ReceivedEventKind::Denied => None,
         };
         let call = call.and_then(|raw| Object::read(raw.get()).ok());
         Self {
@@ -82,8 +84,8 @@ impl<'o, 'a> Event<'o, 'a> {
     /// A part of Google's ADK, by what its metadata says it is.
     pub(super) fn of_adk(adk_type: &str, members: &'o Object<'a>) -> Option<Self> {
         let said = match adk_type {
-            "function_call" => Said::Call,
-            "function_response" => Said::Result,
+            "function_call" => ReceivedEventKind::Call,
+            "function_response" => ReceivedEventKind::Result,
             _ => return None,
         };
         Some(Self {
@@ -95,38 +97,42 @@ impl<'o, 'a> Event<'o, 'a> {
     }
 
     pub(super) fn id(&self) -> Option<Cow<'a, str>> {
-        let own = |object: &Object<'a>| match object.said(Member::ToolCallId) {
+        let own = |object: &Object<'a>| match object.said(ValueMember::ToolCallId) {
             Some(raw) => string(raw).filter(|id| !id.is_empty()),
-            None => object.text(Member::Id),
+            None => object.text(ValueMember::Id),
         };
         own(self.members).or_else(|| self.call.as_ref().and_then(own))
     }
 
     pub(super) fn name(&self) -> Option<Cow<'a, str>> {
         if self.adk {
-            return self.members.text(Member::Name);
+            return self.members.text(ValueMember::Name);
         }
         let inner = || {
             self.call
                 .as_ref()
-                .and_then(|call| call.text(Member::ToolName))
+                .and_then(|call| call.text(ValueMember::ToolName))
         };
-        self.members.text(Member::ToolName).or_else(inner)
+        self.members.text(ValueMember::ToolName).or_else(inner)
     }
 
     /// The arguments as a whole. `null` is one of them.
     pub(super) fn input(&self) -> Option<&'a RawValue> {
         let own = |object: &Object<'a>| {
             object
-                .raw(Member::Input)
-                .or_else(|| object.raw(Member::Args))
+                .raw(ValueMember::Input)
+                .or_else(|| object.raw(ValueMember::Args))
         };
         own(self.members).or_else(|| self.call.as_ref().and_then(own))
     }
 
     /// A piece of the arguments, a JSON string.
     pub(super) fn piece(&self) -> Option<&'a RawValue> {
-        let named = [Member::InputTextDelta, Member::ArgsTextDelta, Member::Delta];
+        let named = [
+            ValueMember::InputTextDelta,
+            ValueMember::ArgsTextDelta,
+            ValueMember::Delta,
+        ];
         let named = named
             .into_iter()
             .find_map(|member| self.members.raw(member).filter(|raw| is_string(raw)));
@@ -136,66 +142,66 @@ impl<'o, 'a> Event<'o, 'a> {
     /// Arguments that are text and stay text.
     pub(super) fn is_plain_text(&self) -> bool {
         self.members
-            .text(Member::InputEncoding)
+            .text(ValueMember::InputEncoding)
             .is_some_and(|encoding| encoding == "text")
     }
 
     pub(super) fn output(&self) -> Option<&'a RawValue> {
         if self.adk {
-            return self.members.raw(Member::Response);
+            return self.members.raw(ValueMember::Response);
         }
         self.members
-            .raw(Member::Output)
-            .or_else(|| self.members.raw(Member::Result))
+            .raw(ValueMember::Output)
+            .or_else(|| self.members.raw(ValueMember::Result))
     }
 
     /// Where a failure is told, the best first.
     pub(super) fn errors(&self) -> [Option<&'a RawValue>; 2] {
         [
-            self.members.raw(Member::Error),
-            self.members.raw(Member::ErrorText),
+            self.members.raw(ValueMember::Error),
+            self.members.raw(ValueMember::ErrorText),
         ]
     }
 
     /// Whether a result is a failure after all.
     pub(super) fn is_failed_result(&self) -> bool {
-        self.members.is_true(Member::IsError)
+        self.members.is_true(ValueMember::IsError)
             || self.output().is_none()
                 && self.errors().into_iter().flatten().any(|raw| !is_null(raw))
     }
 
     pub(super) fn is_preliminary(&self) -> bool {
-        self.members.is_true(Member::Preliminary)
+        self.members.is_true(ValueMember::Preliminary)
     }
 
     pub(super) fn approval_id(&self) -> Option<Cow<'a, str>> {
-        self.members.text(Member::ApprovalId)
+        self.members.text(ValueMember::ApprovalId)
     }
 
     /// Why somebody said no, where somebody did.
     pub(super) fn refusal(&self) -> Option<Cow<'a, str>> {
         let refused = match self.said {
-            Said::ApprovalResponse => self
+            ReceivedEventKind::ApprovalResponse => self
                 .members
-                .raw(Member::Approved)
+                .raw(ValueMember::Approved)
                 .is_some_and(|raw| raw.get() == "false"),
-            Said::Denied => true,
-            Said::Start
-            | Said::Delta
-            | Said::InputEnd
-            | Said::Call
-            | Said::Result
-            | Said::Error
-            | Said::ApprovalRequest => false,
+            ReceivedEventKind::Denied => true,
+            ReceivedEventKind::Start
+            | ReceivedEventKind::Delta
+            | ReceivedEventKind::InputEnd
+            | ReceivedEventKind::Call
+            | ReceivedEventKind::Result
+            | ReceivedEventKind::Error
+            | ReceivedEventKind::ApprovalRequest => false,
         };
-        self.members.text(Member::Reason).filter(|_| refused)
+        self.members.text(ValueMember::Reason).filter(|_| refused)
     }
 
     /// Finite and not negative; whole numbers as integers, since some peers write every number as a float.
     pub(super) fn duration(&self) -> Option<Number> {
         /// Up to here every whole float is one integer.
         const EXACT: f64 = 9_007_199_254_740_992.0;
-        let text = self.members.raw(Member::DurationMs)?.get();
+        let text = self.members.raw(ValueMember::DurationMs)?.get();
         if let Ok(integer) = text.parse::<u64>() {
             return Some(integer.into());
         }
@@ -211,7 +217,7 @@ impl<'o, 'a> Event<'o, 'a> {
     /// A date, perhaps with a time and an offset, as ISO 8601 writes them.
     pub(super) fn started_at(&self) -> Option<Cow<'a, str>> {
         const LONGEST: usize = 64;
-        let text = self.members.text(Member::StartedAt)?;
+        let text = self.members.text(ValueMember::StartedAt)?;
         (text.len() <= LONGEST && Pieces::parse(text.as_bytes()).is_ok()).then_some(text)
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn message<'a>(members: impl IntoIterator<Item = Option<&'a RawValue>
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Described<'a> {
+struct FailureObject<'a> {
     #[serde(borrow, default)]
     message: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -46,7 +46,7 @@ fn usable(raw: &RawValue, depth: u8) -> Option<String> {
     }
     if text.starts_with('{')
         && depth > 0
-        && let Ok(described) = serde_json::from_str::<Described<'_>>(text)
+        && let Ok(described) = serde_json::from_str::<FailureObject<'_>>(text)
     {
         if let Some(said) = described
             .message

@@ -3,15 +3,15 @@
 use serde_json::value::RawValue;
 
 use super::object::string;
-use crate::Json;
+use crate::JsonText;
 
 /// The text so far, and the value once it is whole. Each byte is looked at once when it arrives and once more when the
 /// value closes, however many pieces there are.
 #[derive(Debug, Default)]
-pub(super) struct Growing {
+pub(super) struct ArgumentTextBuffer {
     text: String,
-    state: State,
-    value: Option<Json>,
+    state: ArgumentTextState,
+    value: Option<JsonText>,
     /// The first half of a surrogate pair that was cut between two pieces.
     half: Option<u16>,
     /// Nothing is taken any more, so that what is kept does not depend on where pieces were cut.
@@ -20,7 +20,7 @@ pub(super) struct Growing {
 
 /// How far the text is from being an object or a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ArgumentTextState {
     /// Only space so far.
     #[default]
     Before,
@@ -35,18 +35,18 @@ enum State {
     Never,
 }
 
-impl Growing {
+impl ArgumentTextBuffer {
     /// Text that is never looked into.
     pub(super) fn plain() -> Self {
         Self {
-            state: State::Never,
+            state: ArgumentTextState::Never,
             ..Self::default()
         }
     }
 
     /// From now on the text is not looked into.
     pub(super) fn make_plain(&mut self) {
-        self.state = State::Never;
+        self.state = ArgumentTextState::Never;
         self.value = None;
     }
 
@@ -59,14 +59,14 @@ impl Growing {
     }
 
     /// What there is to show: the value if the text is one, else the text.
-    pub(super) fn shown(&self) -> Json {
+    pub(super) fn shown(&self) -> JsonText {
         self.value
             .clone()
-            .unwrap_or_else(|| Json::string(&self.text))
+            .unwrap_or_else(|| JsonText::string(&self.text))
     }
 
     /// The value, if the text is one.
-    pub(super) fn whole(&self) -> Option<&Json> {
+    pub(super) fn whole(&self) -> Option<&JsonText> {
         self.value.as_ref()
     }
 
@@ -99,36 +99,38 @@ impl Growing {
     fn look_at(&mut self, piece: &str) {
         for byte in piece.bytes() {
             self.state = match self.state {
-                State::Never => return,
-                State::Before if is_space(byte) => State::Before,
-                State::Before if matches!(byte, b'{' | b'[') => State::Inside {
-                    depth: 1,
-                    quoted: false,
-                    escaped: false,
-                },
-                State::After if is_space(byte) => State::After,
-                State::Before | State::After => {
-                    self.value = None;
-                    State::Never
+                ArgumentTextState::Never => return,
+                ArgumentTextState::Before if is_space(byte) => ArgumentTextState::Before,
+                ArgumentTextState::Before if matches!(byte, b'{' | b'[') => {
+                    ArgumentTextState::Inside {
+                        depth: 1,
+                        quoted: false,
+                        escaped: false,
+                    }
                 }
-                State::Inside {
+                ArgumentTextState::After if is_space(byte) => ArgumentTextState::After,
+                ArgumentTextState::Before | ArgumentTextState::After => {
+                    self.value = None;
+                    ArgumentTextState::Never
+                }
+                ArgumentTextState::Inside {
                     depth,
                     quoted: true,
                     escaped,
                 } => {
                     let quoted = escaped || byte != b'"';
-                    State::Inside {
+                    ArgumentTextState::Inside {
                         depth,
                         quoted,
                         escaped: !escaped && byte == b'\\',
                     }
                 }
-                State::Inside {
+                ArgumentTextState::Inside {
                     depth: 1,
                     quoted: false,
                     ..
-                } if matches!(byte, b'}' | b']') => State::After,
-                State::Inside {
+                } if matches!(byte, b'}' | b']') => ArgumentTextState::After,
+                ArgumentTextState::Inside {
                     depth,
                     quoted: false,
                     escaped,
@@ -138,7 +140,7 @@ impl Growing {
                         b'}' | b']' => depth - 1,
                         _ => depth,
                     };
-                    State::Inside {
+                    ArgumentTextState::Inside {
                         depth,
                         quoted: byte == b'"',
                         escaped,
@@ -146,10 +148,10 @@ impl Growing {
                 }
             };
         }
-        if self.state == State::After && self.value.is_none() {
-            self.value = Json::parsed(&self.text);
+        if self.state == ArgumentTextState::After && self.value.is_none() {
+            self.value = JsonText::parsed(&self.text);
             if self.value.is_none() {
-                self.state = State::Never;
+                self.state = ArgumentTextState::Never;
             }
         }
     }

@@ -16,7 +16,7 @@ const OBJECTS: u32 = 65_536;
 
 /// Members whose value is kept as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Member {
+pub(super) enum ValueMember {
     AdkType,
     ApprovalId,
     Approved,
@@ -49,11 +49,11 @@ pub(super) enum Member {
     Type,
 }
 
-const MEMBERS: usize = Member::Type as usize + 1;
+const MEMBERS: usize = ValueMember::Type as usize + 1;
 
 /// Members whose objects are entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Child {
+pub(super) enum ContainerMember {
     Artifact,
     ArtifactUpdate,
     Artifacts,
@@ -72,7 +72,7 @@ pub(super) enum Child {
     Tasks,
 }
 
-impl Child {
+impl ContainerMember {
     fn may_be_list(self) -> bool {
         match self {
             Self::Artifacts
@@ -97,45 +97,45 @@ impl Child {
     }
 }
 
-enum Key {
-    Member(Member),
-    Child(Child),
+enum MemberKey {
+    Member(ValueMember),
+    Child(ContainerMember),
     Other,
 }
 
-impl Key {
+impl MemberKey {
     fn of(name: &str) -> Self {
         let member = match name {
-            "adk_type" => Member::AdkType,
-            "approvalId" => Member::ApprovalId,
-            "approved" => Member::Approved,
-            "args" => Member::Args,
-            "argsTextDelta" => Member::ArgsTextDelta,
-            "delta" => Member::Delta,
-            "durationMs" => Member::DurationMs,
-            "error" => Member::Error,
-            "errorText" => Member::ErrorText,
-            "id" => Member::Id,
-            "input" => Member::Input,
-            "inputEncoding" => Member::InputEncoding,
-            "inputTextDelta" => Member::InputTextDelta,
-            "isError" => Member::IsError,
-            "jsonrpc" => Member::Jsonrpc,
-            "messageId" => Member::MessageId,
-            "name" => Member::Name,
-            "output" => Member::Output,
-            "preliminary" => Member::Preliminary,
-            "reason" => Member::Reason,
-            "response" => Member::Response,
-            "result" => Member::Result,
-            "role" => Member::Role,
-            "startedAt" => Member::StartedAt,
-            "taskId" => Member::TaskId,
-            "text" => Member::Text,
-            "toolCall" => Member::ToolCall,
-            "toolCallId" => Member::ToolCallId,
-            "toolName" => Member::ToolName,
-            "type" => Member::Type,
+            "adk_type" => ValueMember::AdkType,
+            "approvalId" => ValueMember::ApprovalId,
+            "approved" => ValueMember::Approved,
+            "args" => ValueMember::Args,
+            "argsTextDelta" => ValueMember::ArgsTextDelta,
+            "delta" => ValueMember::Delta,
+            "durationMs" => ValueMember::DurationMs,
+            "error" => ValueMember::Error,
+            "errorText" => ValueMember::ErrorText,
+            "id" => ValueMember::Id,
+            "input" => ValueMember::Input,
+            "inputEncoding" => ValueMember::InputEncoding,
+            "inputTextDelta" => ValueMember::InputTextDelta,
+            "isError" => ValueMember::IsError,
+            "jsonrpc" => ValueMember::Jsonrpc,
+            "messageId" => ValueMember::MessageId,
+            "name" => ValueMember::Name,
+            "output" => ValueMember::Output,
+            "preliminary" => ValueMember::Preliminary,
+            "reason" => ValueMember::Reason,
+            "response" => ValueMember::Response,
+            "result" => ValueMember::Result,
+            "role" => ValueMember::Role,
+            "startedAt" => ValueMember::StartedAt,
+            "taskId" => ValueMember::TaskId,
+            "text" => ValueMember::Text,
+            "toolCall" => ValueMember::ToolCall,
+            "toolCallId" => ValueMember::ToolCallId,
+            "toolName" => ValueMember::ToolName,
+            "type" => ValueMember::Type,
             other => return Self::child(other),
         };
         Self::Member(member)
@@ -143,19 +143,19 @@ impl Key {
 
     fn child(name: &str) -> Self {
         Self::Child(match name {
-            "artifact" => Child::Artifact,
-            "artifactUpdate" => Child::ArtifactUpdate,
-            "artifacts" => Child::Artifacts,
-            "data" => Child::Data,
-            "history" => Child::History,
-            "message" => Child::Message,
-            "metadata" => Child::Metadata,
-            "parts" => Child::Parts,
-            "status" => Child::Status,
-            "statusUpdate" => Child::StatusUpdate,
-            "task" => Child::Task,
-            "tasks" => Child::Tasks,
-            other if is_tool_events(other) => Child::Sidecar,
+            "artifact" => ContainerMember::Artifact,
+            "artifactUpdate" => ContainerMember::ArtifactUpdate,
+            "artifacts" => ContainerMember::Artifacts,
+            "data" => ContainerMember::Data,
+            "history" => ContainerMember::History,
+            "message" => ContainerMember::Message,
+            "metadata" => ContainerMember::Metadata,
+            "parts" => ContainerMember::Parts,
+            "status" => ContainerMember::Status,
+            "statusUpdate" => ContainerMember::StatusUpdate,
+            "task" => ContainerMember::Task,
+            "tasks" => ContainerMember::Tasks,
+            other if is_tool_events(other) => ContainerMember::Sidecar,
             _ => return Self::Other,
         })
     }
@@ -165,7 +165,7 @@ impl Key {
 #[derive(Default)]
 pub(super) struct Object<'a> {
     members: [Option<&'a RawValue>; MEMBERS],
-    children: Vec<(Child, Object<'a>)>,
+    children: Vec<(ContainerMember, Object<'a>)>,
     /// There were more objects than are kept.
     pub(super) is_cut: bool,
 }
@@ -176,9 +176,9 @@ impl<'a> Object<'a> {
         let mut reader = serde_json::Deserializer::from_str(text);
         let (mut whole, mut budget) = (Object::default(), OBJECTS);
         let into = &mut whole;
-        let entered = Entered {
-            place: Place::Whole,
-            child: Child::Item,
+        let entered = ContainerVisitor {
+            place: JsonValuePosition::Whole,
+            child: ContainerMember::Item,
             into,
             depth: DEPTH,
             budget: &mut budget,
@@ -194,38 +194,38 @@ impl<'a> Object<'a> {
     }
 
     /// The member as it is written, `null` included.
-    pub(super) fn raw(&self, member: Member) -> Option<&'a RawValue> {
+    pub(super) fn raw(&self, member: ValueMember) -> Option<&'a RawValue> {
         self.members[member as usize]
     }
 
-    pub(super) fn has(&self, member: Member) -> bool {
+    pub(super) fn has(&self, member: ValueMember) -> bool {
         self.raw(member).is_some()
     }
 
     /// The member, where it says something other than `null`.
-    pub(super) fn said(&self, member: Member) -> Option<&'a RawValue> {
+    pub(super) fn said(&self, member: ValueMember) -> Option<&'a RawValue> {
         self.raw(member).filter(|raw| !is_null(raw))
     }
 
     /// The member, where it is a string that is not empty.
-    pub(super) fn text(&self, member: Member) -> Option<Cow<'a, str>> {
+    pub(super) fn text(&self, member: ValueMember) -> Option<Cow<'a, str>> {
         self.raw(member)
             .and_then(string)
             .filter(|text| !text.is_empty())
     }
 
-    pub(super) fn is_true(&self, member: Member) -> bool {
+    pub(super) fn is_true(&self, member: ValueMember) -> bool {
         self.raw(member).is_some_and(|raw| raw.get() == "true")
     }
 
-    pub(super) fn children(&self, wanted: Child) -> impl Iterator<Item = &Object<'a>> {
+    pub(super) fn children(&self, wanted: ContainerMember) -> impl Iterator<Item = &Object<'a>> {
         self.children
             .iter()
             .filter(move |(child, _)| *child == wanted)
             .map(|(_, object)| object)
     }
 
-    pub(super) fn child(&self, wanted: Child) -> Option<&Object<'a>> {
+    pub(super) fn child(&self, wanted: ContainerMember) -> Option<&Object<'a>> {
         self.children(wanted).next()
     }
 }
@@ -246,7 +246,7 @@ pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
 
 /// Where a value stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum JsonValuePosition {
     /// It is the whole text.
     Whole,
     /// It is a member's value.
@@ -256,16 +256,16 @@ enum Place {
 }
 
 /// Enters a value, if it is an object or a list that may hold some; lets everything else pass.
-struct Entered<'o, 'a> {
-    place: Place,
-    child: Child,
+struct ContainerVisitor<'o, 'a> {
+    place: JsonValuePosition,
+    child: ContainerMember,
     into: &'o mut Object<'a>,
     depth: u8,
     /// How many more objects may be kept.
     budget: &'o mut u32,
 }
 
-impl<'a> DeserializeSeed<'a> for Entered<'_, 'a> {
+impl<'a> DeserializeSeed<'a> for ContainerVisitor<'_, 'a> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -276,7 +276,7 @@ impl<'a> DeserializeSeed<'a> for Entered<'_, 'a> {
     }
 }
 
-impl<'a> Visitor<'a> for Entered<'_, 'a> {
+impl<'a> Visitor<'a> for ContainerVisitor<'_, 'a> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -288,35 +288,41 @@ impl<'a> Visitor<'a> for Entered<'_, 'a> {
         let mut object = Object::default();
         while let Some(key) = map.next_key_seed(KeySeed)? {
             match key {
-                Key::Member(member) => object.members[member as usize] = Some(map.next_value()?),
-                Key::Child(child) => map.next_value_seed(Entered {
-                    place: Place::Value,
+                MemberKey::Member(member) => {
+                    object.members[member as usize] = Some(map.next_value()?);
+                }
+                MemberKey::Child(child) => map.next_value_seed(ContainerVisitor {
+                    place: JsonValuePosition::Value,
                     child,
                     into: &mut object,
                     depth: self.depth - 1,
                     budget: &mut *self.budget,
                 })?,
-                Key::Other => {
+                MemberKey::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
         }
         match self.place {
-            Place::Whole => *self.into = object,
-            Place::Value if !self.child.may_be_single() => {}
+            JsonValuePosition::Whole => *self.into = object,
+            JsonValuePosition::Value if !self.child.may_be_single() => {}
             // Nothing that is looked for is in it, so the next one may be kept instead.
-            Place::Value | Place::Element if object.is_empty() => *self.budget += 1,
-            Place::Value | Place::Element => self.into.children.push((self.child, object)),
+            JsonValuePosition::Value | JsonValuePosition::Element if object.is_empty() => {
+                *self.budget += 1;
+            }
+            JsonValuePosition::Value | JsonValuePosition::Element => {
+                self.into.children.push((self.child, object));
+            }
         }
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<(), A::Error> {
-        let entered = self.place != Place::Element && self.child.may_be_list();
+        let entered = self.place != JsonValuePosition::Element && self.child.may_be_list();
         loop {
             let more = if entered {
-                let element = Entered {
-                    place: Place::Element,
+                let element = ContainerVisitor {
+                    place: JsonValuePosition::Element,
                     child: self.child,
                     into: &mut *self.into,
                     depth: self.depth - 1,
@@ -360,21 +366,21 @@ impl<'a> Visitor<'a> for Entered<'_, 'a> {
 struct KeySeed;
 
 impl<'a> DeserializeSeed<'a> for KeySeed {
-    type Value = Key;
+    type Value = MemberKey;
 
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Key, D::Error> {
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<MemberKey, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for KeySeed {
-    type Value = Key;
+    type Value = MemberKey;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a member's name")
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Key, E> {
-        Ok(Key::of(name))
+    fn visit_str<E>(self, name: &str) -> Result<MemberKey, E> {
+        Ok(MemberKey::of(name))
     }
 }

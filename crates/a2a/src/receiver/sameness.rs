@@ -30,7 +30,7 @@ const FLOAT: u64 = 4;
 const LIST: u64 = 5;
 const OBJECT: u64 = 6;
 
-enum Open {
+enum FingerprintFrame {
     List { so_far: u64 },
     Object { sum: u64, key: Option<u64> },
 }
@@ -43,20 +43,20 @@ fn value(text: &str) -> u64 {
     while let Some(first) = rest.bytes().next() {
         let hash = match first {
             b'{' => {
-                stack.push(Open::Object { sum: 0, key: None });
+                stack.push(FingerprintFrame::Object { sum: 0, key: None });
                 rest = &rest[1..];
                 continue;
             }
             b'[' => {
-                stack.push(Open::List { so_far: 0 });
+                stack.push(FingerprintFrame::List { so_far: 0 });
                 rest = &rest[1..];
                 continue;
             }
             b'}' | b']' => {
                 rest = &rest[1..];
                 match stack.pop() {
-                    Some(Open::List { so_far }) => mixed(LIST, so_far),
-                    Some(Open::Object { sum, .. }) => mixed(OBJECT, sum),
+                    Some(FingerprintFrame::List { so_far }) => mixed(LIST, so_far),
+                    Some(FingerprintFrame::Object { sum, .. }) => mixed(OBJECT, sum),
                     None => 0,
                 }
             }
@@ -80,8 +80,8 @@ fn value(text: &str) -> u64 {
         };
         match stack.last_mut() {
             None => whole = hash,
-            Some(Open::List { so_far }) => *so_far = mixed(*so_far, hash),
-            Some(Open::Object { sum, key }) => match key.take() {
+            Some(FingerprintFrame::List { so_far }) => *so_far = mixed(*so_far, hash),
+            Some(FingerprintFrame::Object { sum, key }) => match key.take() {
                 None => *key = Some(hash),
                 Some(key) => *sum = sum.wrapping_add(mixed(key, hash)),
             },

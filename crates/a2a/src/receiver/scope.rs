@@ -7,7 +7,7 @@ use std::{
 
 /// What a response stream is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Scope<'a> {
+pub(super) enum ResponseStreamScope<'a> {
     /// Nothing: payloads and parts that stand alone.
     Bare,
     Task(&'a str),
@@ -18,49 +18,62 @@ pub(super) enum Scope<'a> {
 
 /// The streams that hold calls, by what they are known by.
 #[derive(Debug, Default)]
-pub(super) struct Streams {
+pub(super) struct ResponseStreamIndex {
     bare: Option<u64>,
     tasks: HashMap<Box<str>, u64>,
     messages: HashMap<Box<str>, u64>,
     requests: HashMap<Box<str>, u64>,
-    streams: HashMap<u64, Stream>,
+    streams: HashMap<u64, ResponseStream>,
     next: u64,
 }
 
-impl Streams {
-    pub(super) fn number(&self, scope: Scope<'_>) -> Option<u64> {
+impl ResponseStreamIndex {
+    pub(super) fn number(&self, scope: ResponseStreamScope<'_>) -> Option<u64> {
         match scope {
-            Scope::Bare => self.bare,
-            Scope::Task(name) => self.tasks.get(name).copied(),
-            Scope::Message(name) => self.messages.get(name).copied(),
-            Scope::Request(name) => self.requests.get(name).copied(),
+            ResponseStreamScope::Bare => self.bare,
+            ResponseStreamScope::Task(name) => self.tasks.get(name).copied(),
+            ResponseStreamScope::Message(name) => self.messages.get(name).copied(),
+            ResponseStreamScope::Request(name) => self.requests.get(name).copied(),
         }
     }
 
-    pub(super) fn get(&self, scope: Scope<'_>) -> Option<&Stream> {
+    pub(super) fn get(&self, scope: ResponseStreamScope<'_>) -> Option<&ResponseStream> {
         self.number(scope)
             .and_then(|number| self.streams.get(&number))
     }
 
-    pub(super) fn by_number(&mut self, number: u64) -> Option<&mut Stream> {
+    pub(super) fn by_number(&mut self, number: u64) -> Option<&mut ResponseStream> {
         self.streams.get_mut(&number)
     }
 
-    pub(super) fn get_mut(&mut self, scope: Scope<'_>) -> Option<&mut Stream> {
+    pub(super) fn get_mut(
+        &mut self,
+        scope: ResponseStreamScope<'_>,
+    ) -> Option<&mut ResponseStream> {
         let number = self.number(scope)?;
         self.streams.get_mut(&number)
     }
 
     /// The stream of this name, new if it is. `step` is the first call that a step of it can have.
-    pub(super) fn entry(&mut self, scope: Scope<'_>, step: u64) -> (u64, &mut Stream) {
+    pub(super) fn entry(
+        &mut self,
+        scope: ResponseStreamScope<'_>,
+        step: u64,
+    ) -> (u64, &mut ResponseStream) {
         let number = self.number(scope).unwrap_or_else(|| {
             let number = self.next;
             self.next += 1;
             match scope {
-                Scope::Bare => self.bare = Some(number),
-                Scope::Task(name) => drop(self.tasks.insert(name.into(), number)),
-                Scope::Message(name) => drop(self.messages.insert(name.into(), number)),
-                Scope::Request(name) => drop(self.requests.insert(name.into(), number)),
+                ResponseStreamScope::Bare => self.bare = Some(number),
+                ResponseStreamScope::Task(name) => {
+                    self.tasks.insert(name.into(), number);
+                }
+                ResponseStreamScope::Message(name) => {
+                    self.messages.insert(name.into(), number);
+                }
+                ResponseStreamScope::Request(name) => {
+                    self.requests.insert(name.into(), number);
+                }
             }
             number
         });
@@ -68,7 +81,7 @@ impl Streams {
             number,
             self.streams
                 .entry(number)
-                .or_insert_with(|| Stream::new(scope, step)),
+                .or_insert_with(|| ResponseStream::new(scope, step)),
         )
     }
 
@@ -78,17 +91,17 @@ impl Streams {
             return;
         };
         match stream.name {
-            Name::Bare => self.bare = None,
-            Name::Task(name) => drop(self.tasks.remove(&name)),
-            Name::Message(name) => drop(self.messages.remove(&name)),
-            Name::Request(name) => drop(self.requests.remove(&name)),
+            OwnedStreamScope::Bare => self.bare = None,
+            OwnedStreamScope::Task(name) => drop(self.tasks.remove(&name)),
+            OwnedStreamScope::Message(name) => drop(self.messages.remove(&name)),
+            OwnedStreamScope::Request(name) => drop(self.requests.remove(&name)),
         }
     }
 }
 
 /// A scope that owns its text.
 #[derive(Debug)]
-enum Name {
+enum OwnedStreamScope {
     Bare,
     Task(Box<str>),
     Message(Box<str>),
@@ -97,10 +110,10 @@ enum Name {
 
 /// One response stream. It exists while it holds calls.
 #[derive(Debug)]
-pub(super) struct Stream {
-    name: Name,
+pub(super) struct ResponseStream {
+    name: OwnedStreamScope,
     /// Where each id leads.
-    pub(super) slots: HashMap<Box<str>, Slot>,
+    pub(super) slots: HashMap<Box<str>, CallIdEntry>,
     /// Questions to people, by their id, with the call that each is about.
     pub(super) approvals: HashMap<Box<str>, u64>,
     /// Calls that have not ended.
@@ -111,13 +124,13 @@ pub(super) struct Stream {
     pub(super) held: usize,
 }
 
-impl Stream {
-    fn new(scope: Scope<'_>, step: u64) -> Self {
+impl ResponseStream {
+    fn new(scope: ResponseStreamScope<'_>, step: u64) -> Self {
         let name = match scope {
-            Scope::Bare => Name::Bare,
-            Scope::Task(name) => Name::Task(name.into()),
-            Scope::Message(name) => Name::Message(name.into()),
-            Scope::Request(name) => Name::Request(name.into()),
+            ResponseStreamScope::Bare => OwnedStreamScope::Bare,
+            ResponseStreamScope::Task(name) => OwnedStreamScope::Task(name.into()),
+            ResponseStreamScope::Message(name) => OwnedStreamScope::Message(name.into()),
+            ResponseStreamScope::Request(name) => OwnedStreamScope::Request(name.into()),
         };
         Self {
             name,
@@ -130,26 +143,26 @@ impl Stream {
     }
 
     /// What it is known by.
-    pub(super) fn scope(&self) -> Scope<'_> {
+    pub(super) fn scope(&self) -> ResponseStreamScope<'_> {
         match &self.name {
-            Name::Bare => Scope::Bare,
-            Name::Task(name) => Scope::Task(name),
-            Name::Message(name) => Scope::Message(name),
-            Name::Request(name) => Scope::Request(name),
+            OwnedStreamScope::Bare => ResponseStreamScope::Bare,
+            OwnedStreamScope::Task(name) => ResponseStreamScope::Task(name),
+            OwnedStreamScope::Message(name) => ResponseStreamScope::Message(name),
+            OwnedStreamScope::Request(name) => ResponseStreamScope::Request(name),
         }
     }
 }
 
 /// The calls that one id has meant.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct CallIdEntry {
     /// The one that events go to.
     pub(super) current: u64,
     /// Others under the same id, by their fingerprints: a peer reused the id, and a replay may come back to them.
     pub(super) others: Option<HashMap<u64, u64>>,
 }
 
-impl Slot {
+impl CallIdEntry {
     /// Forgets a call that was taken out. Says whether the id leads nowhere now.
     pub(super) fn lets_go(&mut self, serial: u64) -> bool {
         let Some(others) = &mut self.others else {

@@ -6,55 +6,55 @@ use std::{
 };
 
 use super::{
-    Bounds, CallKey, Change, Step, Tally,
-    call::{Call, Room},
-    event::{Event, Said},
+    CallKey, CallPartChange, CallPhase, ReceiverBounds, Tally,
+    call::{ReceivedCall, ReceiverByteBudget},
+    event::{ReceivedEvent, ReceivedEventKind},
     failure,
     sameness::fingerprint,
-    scope::{Scope, Slot, Streams},
-    taken::{Recalled, Taken},
+    scope::{CallIdEntry, ResponseStreamIndex, ResponseStreamScope},
+    taken::{TakenCallMatch, TakenCallMemory},
 };
 use crate::ToolCallPart;
 
 /// Everything that a receiver holds.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    bounds: Bounds,
+pub(super) struct ReceivedCallTable {
+    bounds: ReceiverBounds,
     pub(super) tally: Tally,
     /// In order of first appearance.
-    calls: BTreeMap<u64, Call>,
+    calls: BTreeMap<u64, ReceivedCall>,
     next: u64,
-    streams: Streams,
+    streams: ResponseStreamIndex,
     /// Ended and not yet taken.
     ended: BTreeSet<u64>,
     /// Bytes that the calls hold.
     bytes: usize,
-    taken: Taken,
+    taken: TakenCallMemory,
 }
 
 /// The call that an event goes to.
 #[derive(Clone, Copy)]
-struct Target {
+struct EventTargetCall {
     serial: u64,
     /// There was none before this event.
     is_new: bool,
 }
 
-impl Table {
-    pub(super) fn new(bounds: Bounds) -> Self {
+impl ReceivedCallTable {
+    pub(super) fn new(bounds: ReceiverBounds) -> Self {
         Self {
             bounds,
             ..Self::default()
         }
     }
 
-    pub(super) fn calls(&self) -> impl Iterator<Item = (CallKey, &Call)> {
+    pub(super) fn calls(&self) -> impl Iterator<Item = (CallKey, &ReceivedCall)> {
         self.calls
             .iter()
             .map(|(&serial, call)| (CallKey(serial), call))
     }
 
-    pub(super) fn call(&self, key: CallKey) -> Option<&Call> {
+    pub(super) fn call(&self, key: CallKey) -> Option<&ReceivedCall> {
         self.calls.get(&key.0)
     }
 
@@ -69,14 +69,14 @@ impl Table {
     /// Takes an event in, and adds what it changed.
     pub(super) fn apply(
         &mut self,
-        scope: Scope<'_>,
-        event: &Event<'_, '_>,
-        changes: &mut Vec<Change>,
+        scope: ResponseStreamScope<'_>,
+        event: &ReceivedEvent<'_, '_>,
+        changes: &mut Vec<CallPartChange>,
     ) {
         self.tally.events += 1;
         if let Some(serial) = self.asked_about(scope, event) {
             return self.apply_to(
-                Target {
+                EventTargetCall {
                     serial,
                     is_new: false,
                 },
@@ -94,8 +94,12 @@ impl Table {
     }
 
     /// The call that an answer is about: answers name the question only.
-    fn asked_about(&self, scope: Scope<'_>, event: &Event<'_, '_>) -> Option<u64> {
-        if event.said != Said::ApprovalResponse || event.id().is_some() {
+    fn asked_about(
+        &self,
+        scope: ResponseStreamScope<'_>,
+        event: &ReceivedEvent<'_, '_>,
+    ) -> Option<u64> {
+        if event.said != ReceivedEventKind::ApprovalResponse || event.id().is_some() {
             return None;
         }
         self.streams
@@ -106,21 +110,26 @@ impl Table {
     }
 
     /// The call that an event goes to, begun if need be.
-    fn target(&mut self, scope: Scope<'_>, id: &str, event: &Event<'_, '_>) -> Option<Target> {
+    fn target(
+        &mut self,
+        scope: ResponseStreamScope<'_>,
+        id: &str,
+        event: &ReceivedEvent<'_, '_>,
+    ) -> Option<EventTargetCall> {
         let held = self
             .streams
             .get(scope)
             .and_then(|stream| stream.slots.get(id));
         let Some(slot) = held else {
             let begins = match event.said {
-                Said::InputEnd | Said::ApprovalResponse => false,
-                Said::Call => self.recall(scope, id, event) != Recalled::Same,
-                Said::Start
-                | Said::Delta
-                | Said::Result
-                | Said::Error
-                | Said::Denied
-                | Said::ApprovalRequest => !self.taken.knows(scope, id),
+                ReceivedEventKind::InputEnd | ReceivedEventKind::ApprovalResponse => false,
+                ReceivedEventKind::Call => self.recall(scope, id, event) != TakenCallMatch::Same,
+                ReceivedEventKind::Start
+                | ReceivedEventKind::Delta
+                | ReceivedEventKind::Result
+                | ReceivedEventKind::Error
+                | ReceivedEventKind::Denied
+                | ReceivedEventKind::ApprovalRequest => !self.taken.knows(scope, id),
             };
             if !begins {
                 self.tally.late += 1;
@@ -131,8 +140,11 @@ impl Table {
         let (serial, reused) = (slot.current, slot.others.is_some());
         let current = self.calls.get(&serial)?;
         let ended = current.has_ended();
-        if event.said != Said::Call || !(ended || reused) || !current.differs_from(event) {
-            return Some(Target {
+        if event.said != ReceivedEventKind::Call
+            || !(ended || reused)
+            || !current.differs_from(event)
+        {
+            return Some(EventTargetCall {
                 serial,
                 is_new: false,
             });
@@ -143,11 +155,11 @@ impl Table {
     /// The call under a reused id that an event tells: one that is known already, or a new one if the last has ended.
     fn another(
         &mut self,
-        scope: Scope<'_>,
+        scope: ResponseStreamScope<'_>,
         id: &str,
-        event: &Event<'_, '_>,
+        event: &ReceivedEvent<'_, '_>,
         ended: bool,
-    ) -> Option<Target> {
+    ) -> Option<EventTargetCall> {
         let slot = self.streams.get(scope)?.slots.get(id)?;
         let (serial, left) = (slot.current, self.calls.get(&slot.current)?);
         let left_print = left.fingerprint();
@@ -157,14 +169,14 @@ impl Table {
             .as_ref()
             .and_then(|others| others.get(&print).copied());
         let next = match known {
-            Some(serial) => Target {
+            Some(serial) => EventTargetCall {
                 serial,
                 is_new: false,
             },
             None if ended => self.begin(scope, id)?,
             // Until it has ended, a call may be told anew.
             None => {
-                return Some(Target {
+                return Some(EventTargetCall {
                     serial,
                     is_new: false,
                 });
@@ -178,15 +190,20 @@ impl Table {
         Some(next)
     }
 
-    fn recall(&self, scope: Scope<'_>, id: &str, event: &Event<'_, '_>) -> Recalled {
+    fn recall(
+        &self,
+        scope: ResponseStreamScope<'_>,
+        id: &str,
+        event: &ReceivedEvent<'_, '_>,
+    ) -> TakenCallMatch {
         if !self.taken.knows(scope, id) {
-            return Recalled::Nothing;
+            return TakenCallMatch::Nothing;
         }
         let print = event.name().map(|_| event_fingerprint(event, None));
         self.taken.recall(scope, id, print)
     }
 
-    fn begin(&mut self, scope: Scope<'_>, id: &str) -> Option<Target> {
+    fn begin(&mut self, scope: ResponseStreamScope<'_>, id: &str) -> Option<EventTargetCall> {
         let in_stream = self.streams.get(scope).map_or(0, |stream| stream.held);
         let room = self.bounds.bytes.saturating_sub(self.bytes);
         if in_stream >= self.bounds.calls_per_stream
@@ -207,28 +224,33 @@ impl Table {
         } else {
             stream.slots.insert(
                 id.into(),
-                Slot {
+                CallIdEntry {
                     current: serial,
                     others: None,
                 },
             );
         }
-        let call = Call::new(number, id);
+        let call = ReceivedCall::new(number, id);
         self.bytes += call.bytes();
         self.calls.insert(serial, call);
-        Some(Target {
+        Some(EventTargetCall {
             serial,
             is_new: true,
         })
     }
 
-    fn apply_to(&mut self, target: Target, event: &Event<'_, '_>, changes: &mut Vec<Change>) {
+    fn apply_to(
+        &mut self,
+        target: EventTargetCall,
+        event: &ReceivedEvent<'_, '_>,
+        changes: &mut Vec<CallPartChange>,
+    ) {
         let serial = target.serial;
         let Some(call) = self.calls.get_mut(&serial) else {
             return;
         };
         let (was_open, before, asked) = (!call.has_ended(), call.bytes(), call.approval.clone());
-        let mut room = Room {
+        let mut room = ReceiverByteBudget {
             left: self.bounds.bytes.saturating_sub(self.bytes),
             pieces: self.bounds.joined_pieces,
         };
@@ -250,7 +272,7 @@ impl Table {
             }
         }
         if changed {
-            changes.push(Change {
+            changes.push(CallPartChange {
                 call: CallKey(serial),
                 step: step(call, event.said),
             });
@@ -258,7 +280,7 @@ impl Table {
     }
 
     /// A step begins: what is begun from now on belongs to it.
-    pub(super) fn start_step(&mut self, scope: Scope<'_>) {
+    pub(super) fn start_step(&mut self, scope: ResponseStreamScope<'_>) {
         let next = self.next;
         if let Some(stream) = self.streams.get_mut(scope) {
             stream.step = next;
@@ -266,7 +288,11 @@ impl Table {
     }
 
     /// The step that runs is taken back: its open calls will not be heard of again.
-    pub(super) fn reset_step(&mut self, scope: Scope<'_>, changes: &mut Vec<Change>) {
+    pub(super) fn reset_step(
+        &mut self,
+        scope: ResponseStreamScope<'_>,
+        changes: &mut Vec<CallPartChange>,
+    ) {
         let next = self.next;
         let Some(stream) = self.streams.get_mut(scope) else {
             return;
@@ -279,14 +305,14 @@ impl Table {
     }
 
     /// The only call of a stream that is open.
-    pub(super) fn lone_open(&self, scope: Scope<'_>) -> Option<(u64, &Call)> {
+    pub(super) fn lone_open(&self, scope: ResponseStreamScope<'_>) -> Option<(u64, &ReceivedCall)> {
         let open = &self.streams.get(scope)?.open;
         let serial = *open.first().filter(|_| open.len() == 1)?;
         Some((serial, self.calls.get(&serial)?))
     }
 
     /// Ends a call that no event of its own ends.
-    pub(super) fn fail(&mut self, serial: u64, message: &str, changes: &mut Vec<Change>) {
+    pub(super) fn fail(&mut self, serial: u64, message: &str, changes: &mut Vec<CallPartChange>) {
         let Some(call) = self.calls.get_mut(&serial) else {
             return;
         };
@@ -300,9 +326,9 @@ impl Table {
             stream.open.remove(&serial);
         }
         self.ended.insert(serial);
-        changes.push(Change {
+        changes.push(CallPartChange {
             call: CallKey(serial),
-            step: Step::Ended,
+            step: CallPhase::Ended,
         });
     }
 
@@ -316,7 +342,10 @@ impl Table {
     }
 
     pub(super) fn into_parts(self) -> Vec<ToolCallPart> {
-        self.calls.into_values().map(Call::into_part).collect()
+        self.calls
+            .into_values()
+            .map(ReceivedCall::into_part)
+            .collect()
     }
 
     /// Takes one call out, if it has ended.
@@ -357,20 +386,20 @@ impl Table {
     }
 }
 
-fn step(call: &Call, said: Said) -> Step {
+fn step(call: &ReceivedCall, said: ReceivedEventKind) -> CallPhase {
     if call.has_ended() {
-        Step::Ended
-    } else if said == Said::Result {
-        Step::Progressed
+        CallPhase::Ended
+    } else if said == ReceivedEventKind::Result {
+        CallPhase::Progressed
     } else if call.is_told() {
-        Step::Called
+        CallPhase::Called
     } else {
-        Step::Started
+        CallPhase::Started
     }
 }
 
-/// What a whole call says, in the form of [`Call::fingerprint`]. An omitted name is the one that is known.
-fn event_fingerprint(event: &Event<'_, '_>, known: Option<&str>) -> u64 {
+/// What a whole call says, in the form of [`ReceivedCall::fingerprint`]. An omitted name is the one that is known.
+fn event_fingerprint(event: &ReceivedEvent<'_, '_>, known: Option<&str>) -> u64 {
     let name = event.name().or_else(|| known.map(Cow::Borrowed));
     fingerprint(
         name.as_deref(),

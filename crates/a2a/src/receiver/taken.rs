@@ -6,18 +6,18 @@ use std::{
     hash::{BuildHasher, RandomState},
 };
 
-use super::scope::Scope;
+use super::scope::ResponseStreamScope;
 
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct TakenCallMemory {
     hasher: RandomState,
-    known: HashMap<u64, Memory>,
+    known: HashMap<u64, TakenCallKnowledge>,
     oldest: VecDeque<u64>,
 }
 
 /// What is known of an id or of one call under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Memory {
+enum TakenCallKnowledge {
     /// The id was taken before anybody told the call itself, so that a call that comes late belongs to it.
     Undescribed,
     Described,
@@ -25,7 +25,7 @@ enum Memory {
 
 /// What an event about a call that is not held can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Recalled {
+pub(super) enum TakenCallMatch {
     /// Nothing was taken under this id, as far as is remembered.
     Nothing,
     /// The same call was, or one that nobody had described.
@@ -34,20 +34,20 @@ pub(super) enum Recalled {
     Other,
 }
 
-impl Taken {
+impl TakenCallMemory {
     /// Remembers a call, at most so many of them.
     pub(super) fn remember(
         &mut self,
-        scope: Scope<'_>,
+        scope: ResponseStreamScope<'_>,
         id: &str,
         call: u64,
         described: bool,
         most: usize,
     ) {
         let memory = if described {
-            Memory::Described
+            TakenCallKnowledge::Described
         } else {
-            Memory::Undescribed
+            TakenCallKnowledge::Undescribed
         };
         for key in [
             self.hasher.hash_one((scope, id)),
@@ -64,24 +64,29 @@ impl Taken {
         }
     }
 
-    pub(super) fn knows(&self, scope: Scope<'_>, id: &str) -> bool {
+    pub(super) fn knows(&self, scope: ResponseStreamScope<'_>, id: &str) -> bool {
         !self.known.is_empty() && self.known.contains_key(&self.hasher.hash_one((scope, id)))
     }
 
     /// What a whole call with this fingerprint is; without one, nothing tells it from those that were taken.
-    pub(super) fn recall(&self, scope: Scope<'_>, id: &str, call: Option<u64>) -> Recalled {
+    pub(super) fn recall(
+        &self,
+        scope: ResponseStreamScope<'_>,
+        id: &str,
+        call: Option<u64>,
+    ) -> TakenCallMatch {
         match self.known.get(&self.hasher.hash_one((scope, id))) {
-            None => Recalled::Nothing,
-            Some(Memory::Undescribed) => Recalled::Same,
-            Some(Memory::Described) => match call {
+            None => TakenCallMatch::Nothing,
+            Some(TakenCallKnowledge::Undescribed) => TakenCallMatch::Same,
+            Some(TakenCallKnowledge::Described) => match call {
                 Some(call)
                     if !self
                         .known
                         .contains_key(&self.hasher.hash_one((scope, id, call))) =>
                 {
-                    Recalled::Other
+                    TakenCallMatch::Other
                 }
-                Some(_) | None => Recalled::Same,
+                Some(_) | None => TakenCallMatch::Same,
             },
         }
     }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::members::{Members, Misread, Written};
-use super::{Dialect, Part};
+use super::members::{JsonObjectWriter, Members, Misread};
+use super::{A2aDialect, Part};
 
 /// What a task has made.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,8 +53,8 @@ impl Artifact {
     }
 
     /// As the dialect writes it.
-    pub fn to_value(&self, dialect: Dialect) -> Value {
-        Written::default()
+    pub fn to_value(&self, dialect: A2aDialect) -> Value {
+        JsonObjectWriter::default()
             .with("artifactId", self.artifact_id.as_str())
             .maybe("name", self.name.as_deref())
             .maybe("description", self.description.as_deref())

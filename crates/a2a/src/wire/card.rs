@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Dialect;
-use super::members::Written;
+use super::A2aDialect;
+use super::members::JsonObjectWriter;
 use crate::CANONICAL_URI;
 
 /// The name of the one security scheme on the card.
@@ -50,7 +50,7 @@ pub struct Skill {
 impl Skill {
     fn to_value(&self) -> Value {
         // `tags` is required in both dialects, even when there are none.
-        Written::default()
+        JsonObjectWriter::default()
             .with("id", self.id.as_str())
             .with("name", self.name.as_str())
             .with("description", self.description.as_str())
@@ -88,7 +88,7 @@ impl AgentCard {
     /// not know. `a2a.capabilities.extensions` is where readers of Mentionable's cards look.
     pub fn to_value(&self) -> Value {
         let extensions: Vec<Value> = self.extensions.iter().map(Extension::to_value).collect();
-        let mut card = Written::default()
+        let mut card = JsonObjectWriter::default()
             .with("name", self.name.as_str())
             .with("description", self.description.as_str())
             .with("version", self.version.as_str())
@@ -132,16 +132,16 @@ impl AgentCard {
 
     /// In the order of preference.
     fn interfaces(&self) -> Value {
-        let at = |binding: &str, dialect: Dialect| json!({ "url": self.url, "protocolBinding": binding, "protocolVersion": dialect.version() });
+        let at = |binding: &str, dialect: A2aDialect| json!({ "url": self.url, "protocolBinding": binding, "protocolVersion": dialect.version() });
         json!([
-            at("JSONRPC", Dialect::V1_0),
-            at("HTTP+JSON", Dialect::V1_0),
-            at("JSONRPC", Dialect::V0_3)
+            at("JSONRPC", A2aDialect::V1_0),
+            at("HTTP+JSON", A2aDialect::V1_0),
+            at("JSONRPC", A2aDialect::V0_3)
         ])
     }
 
     fn capabilities(&self, extensions: &[Value]) -> Value {
-        Written::default()
+        JsonObjectWriter::default()
             .with("streaming", true)
             .with("pushNotifications", false)
             .with("stateTransitionHistory", false)

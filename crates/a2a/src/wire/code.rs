@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::members::Misread;
-use super::{Dialect, UnsupportedVersion};
+use super::{A2aDialect, UnsupportedVersion};
 
 /// Whose reasons they are, as the typed details of 1.0 say.
 const DOMAIN: &str = "a2a-protocol.org";
@@ -80,7 +80,7 @@ codes! {
 /// A request that is not done, and why.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
-pub struct Refusal {
+pub struct A2aRefusal {
     /// The kind.
     pub code: ErrorCode,
     /// For whoever wrote the peer.
@@ -89,7 +89,7 @@ pub struct Refusal {
     pub facts: Vec<(&'static str, String)>,
 }
 
-impl Refusal {
+impl A2aRefusal {
     /// One without facts.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
@@ -107,11 +107,11 @@ impl Refusal {
     }
 
     /// The `error` of a JSON-RPC answer. In 1.0 with typed details, in 0.3 with the facts as they are.
-    pub fn to_value(&self, dialect: Dialect) -> Value {
+    pub fn to_value(&self, dialect: A2aDialect) -> Value {
         let mut error = json!({ "code": self.code.number(), "message": self.message });
         let data = match dialect {
-            Dialect::V1_0 => Some(self.details()),
-            Dialect::V0_3 => (!self.facts.is_empty()).then(|| Value::Object(self.metadata())),
+            A2aDialect::V1_0 => Some(self.details()),
+            A2aDialect::V0_3 => (!self.facts.is_empty()).then(|| Value::Object(self.metadata())),
         };
         if let Some(data) = data {
             error["data"] = data;
@@ -148,13 +148,13 @@ impl Refusal {
     }
 }
 
-impl From<Misread> for Refusal {
+impl From<Misread> for A2aRefusal {
     fn from(misread: Misread) -> Self {
         Self::new(ErrorCode::InvalidParams, misread.to_string())
     }
 }
 
-impl From<UnsupportedVersion> for Refusal {
+impl From<UnsupportedVersion> for A2aRefusal {
     fn from(unsupported: UnsupportedVersion) -> Self {
         Self::new(ErrorCode::VersionNotSupported, unsupported.to_string())
             .fact("supported", "0.3, 1.0")

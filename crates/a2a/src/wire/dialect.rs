@@ -1,10 +1,10 @@
 //! Which of the two dialects a request is in.
 
-use super::Method;
+use super::A2aMethod;
 
 /// A dialect of A2A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dialect {
+pub enum A2aDialect {
     /// Every object says its `kind`; roles and states are lower-case words.
     V0_3,
     /// As the protocol's proto file writes JSON: no `kind`, roles and states are names of constants.
@@ -16,7 +16,7 @@ pub enum Dialect {
 #[error("A2A version `{0}` is not spoken here; 0.3 and 1.0 are")]
 pub struct UnsupportedVersion(String);
 
-impl Dialect {
+impl A2aDialect {
     /// The dialect of a JSON-RPC request: the version its header names, otherwise the one its method belongs to.
     ///
     /// The protocol says that a request without the header is one of 0.3, but peers of 1.0 forget it, and no method has
@@ -25,7 +25,7 @@ impl Dialect {
     pub fn of_request(version: Option<&str>, method: &str) -> Result<Self, UnsupportedVersion> {
         match version.map(str::trim).filter(|version| !version.is_empty()) {
             Some(version) => Self::of_version(version),
-            None => Ok(Method::named(method)
+            None => Ok(A2aMethod::named(method)
                 .map_or_else(|| Self::spelled_like(method), |(_, dialect)| dialect)),
         }
     }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::members::Written;
-use super::{Dialect, ErrorCode, Refusal};
+use super::members::JsonObjectWriter;
+use super::{A2aDialect, A2aRefusal, ErrorCode};
 
 /// What a peer calls its request. Given back as it came.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,7 +28,7 @@ impl RequestId {
 
 /// A request, apart from what its method makes of the rest.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct A2aRequest {
     /// What the peer calls it.
     pub id: RequestId,
     /// The method by its name in whichever dialect.
@@ -37,11 +37,12 @@ pub struct Request {
     pub params: Value,
 }
 
-impl Request {
+impl A2aRequest {
     /// Reads the envelope. A refusal comes with the id to answer under, as far as there is one.
-    pub fn read(value: &Value) -> Result<Self, (RequestId, Refusal)> {
-        let invalid =
-            |id: RequestId, message: &str| (id, Refusal::new(ErrorCode::InvalidRequest, message));
+    pub fn read(value: &Value) -> Result<Self, (RequestId, A2aRefusal)> {
+        let invalid = |id: RequestId, message: &str| {
+            (id, A2aRefusal::new(ErrorCode::InvalidRequest, message))
+        };
         let Value::Object(members) = value else {
             return Err(invalid(
                 RequestId::NONE,
@@ -71,7 +72,7 @@ impl Request {
             }),
             (Some(Value::String(_)), Some(_)) => Err((
                 id,
-                Refusal::new(ErrorCode::InvalidParams, "`params` must be an object"),
+                A2aRefusal::new(ErrorCode::InvalidParams, "`params` must be an object"),
             )),
             (None | Some(_), _) => Err(invalid(id, "`method` must be a text")),
         }
@@ -84,12 +85,12 @@ pub fn answer(id: &RequestId, result: Value) -> Value {
 }
 
 /// The answer to a request that was not done.
-pub fn refused(id: &RequestId, refusal: &Refusal, dialect: Dialect) -> Value {
+pub fn refused(id: &RequestId, refusal: &A2aRefusal, dialect: A2aDialect) -> Value {
     envelope(id, "error", refusal.to_value(dialect))
 }
 
 fn envelope(id: &RequestId, member: &str, value: Value) -> Value {
-    Written::default()
+    JsonObjectWriter::default()
         .with("jsonrpc", "2.0")
         .with("id", id.0.clone())
         .with(member, value)

@@ -128,14 +128,14 @@ impl<'a> Members<'a> {
 
 /// Puts an object together, leaving out what there is not.
 #[derive(Default)]
-pub(super) struct Written(Map<String, Value>);
+pub(super) struct JsonObjectWriter(Map<String, Value>);
 
-impl Written {
+impl JsonObjectWriter {
     /// With the `kind` that 0.3 wants.
-    pub(super) fn of_kind(dialect: super::Dialect, kind: &str) -> Self {
+    pub(super) fn of_kind(dialect: super::A2aDialect, kind: &str) -> Self {
         match dialect {
-            super::Dialect::V0_3 => Self::default().with("kind", kind),
-            super::Dialect::V1_0 => Self::default(),
+            super::A2aDialect::V0_3 => Self::default().with("kind", kind),
+            super::A2aDialect::V1_0 => Self::default(),
         }
     }
 

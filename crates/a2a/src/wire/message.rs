@@ -2,27 +2,27 @@
 
 use serde_json::{Map, Value};
 
-use super::members::{Members, Misread, Written};
-use super::{Dialect, Part};
+use super::members::{JsonObjectWriter, Members, Misread};
+use super::{A2aDialect, Part};
 use crate::{CANONICAL_URI, is_tool_events};
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum MessageRole {
     /// The client.
     User,
     /// The agent: here, the host.
     Agent,
 }
 
-impl Role {
+impl MessageRole {
     /// The word of the dialect.
-    pub fn as_str(self, dialect: Dialect) -> &'static str {
+    pub fn as_str(self, dialect: A2aDialect) -> &'static str {
         match (self, dialect) {
-            (Self::User, Dialect::V0_3) => "user",
-            (Self::User, Dialect::V1_0) => "ROLE_USER",
-            (Self::Agent, Dialect::V0_3) => "agent",
-            (Self::Agent, Dialect::V1_0) => "ROLE_AGENT",
+            (Self::User, A2aDialect::V0_3) => "user",
+            (Self::User, A2aDialect::V1_0) => "ROLE_USER",
+            (Self::Agent, A2aDialect::V0_3) => "agent",
+            (Self::Agent, A2aDialect::V1_0) => "ROLE_AGENT",
         }
     }
 
@@ -41,7 +41,7 @@ pub struct Message {
     /// Its own id, made by whoever speaks.
     pub message_id: String,
     /// Who speaks.
-    pub role: Role,
+    pub role: MessageRole,
     /// What is said.
     pub parts: Vec<Part>,
     /// The task it belongs to.
@@ -61,7 +61,7 @@ impl Message {
     pub fn agent(message_id: impl Into<String>, parts: Vec<Part>) -> Self {
         Self {
             message_id: message_id.into(),
-            role: Role::Agent,
+            role: MessageRole::Agent,
             parts,
             task_id: None,
             context_id: None,
@@ -106,8 +106,8 @@ impl Message {
     pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
         let message = Members::of(value, place)?;
         let role = match message.said("role")? {
-            None => Role::User,
-            Some(word) => Role::named(&word).ok_or_else(|| {
+            None => MessageRole::User,
+            Some(word) => MessageRole::named(&word).ok_or_else(|| {
                 message.misread(
                     "role",
                     "must be `user` or `agent`, `ROLE_USER` or `ROLE_AGENT`",
@@ -127,8 +127,8 @@ impl Message {
     }
 
     /// As the dialect writes it.
-    pub fn to_value(&self, dialect: Dialect) -> Value {
-        Written::of_kind(dialect, "message")
+    pub fn to_value(&self, dialect: A2aDialect) -> Value {
+        JsonObjectWriter::of_kind(dialect, "message")
             .with("messageId", self.message_id.as_str())
             .with("role", self.role.as_str(dialect))
             .with(

@@ -1,10 +1,10 @@
 //! What a peer can ask for.
 
-use super::Dialect;
+use super::A2aDialect;
 
 /// A method of A2A, whatever its name in a dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Method {
+pub enum A2aMethod {
     /// A message; the answer is a task or a message.
     Send,
     /// A message; the answer is a stream.
@@ -24,56 +24,56 @@ pub enum Method {
 }
 
 /// Each method with its name in 0.3 and in 1.0.
-const NAMES: &[(Method, Option<&str>, &str)] = &[
-    (Method::Send, Some("message/send"), "SendMessage"),
+const NAMES: &[(A2aMethod, Option<&str>, &str)] = &[
+    (A2aMethod::Send, Some("message/send"), "SendMessage"),
     (
-        Method::SendStreaming,
+        A2aMethod::SendStreaming,
         Some("message/stream"),
         "SendStreamingMessage",
     ),
-    (Method::GetTask, Some("tasks/get"), "GetTask"),
-    (Method::ListTasks, None, "ListTasks"),
-    (Method::CancelTask, Some("tasks/cancel"), "CancelTask"),
+    (A2aMethod::GetTask, Some("tasks/get"), "GetTask"),
+    (A2aMethod::ListTasks, None, "ListTasks"),
+    (A2aMethod::CancelTask, Some("tasks/cancel"), "CancelTask"),
     (
-        Method::Subscribe,
+        A2aMethod::Subscribe,
         Some("tasks/resubscribe"),
         "SubscribeToTask",
     ),
     (
-        Method::ExtendedCard,
+        A2aMethod::ExtendedCard,
         Some("agent/getAuthenticatedExtendedCard"),
         "GetExtendedAgentCard",
     ),
     (
-        Method::PushConfig,
+        A2aMethod::PushConfig,
         Some("tasks/pushNotificationConfig/set"),
         "CreateTaskPushNotificationConfig",
     ),
     (
-        Method::PushConfig,
+        A2aMethod::PushConfig,
         Some("tasks/pushNotificationConfig/get"),
         "GetTaskPushNotificationConfig",
     ),
     (
-        Method::PushConfig,
+        A2aMethod::PushConfig,
         Some("tasks/pushNotificationConfig/list"),
         "ListTaskPushNotificationConfigs",
     ),
     (
-        Method::PushConfig,
+        A2aMethod::PushConfig,
         Some("tasks/pushNotificationConfig/delete"),
         "DeleteTaskPushNotificationConfig",
     ),
 ];
 
-impl Method {
+impl A2aMethod {
     /// The method of that name, and the dialect that calls it so.
-    pub fn named(name: &str) -> Option<(Self, Dialect)> {
+    pub fn named(name: &str) -> Option<(Self, A2aDialect)> {
         NAMES.iter().find_map(|&(method, older, newer)| {
             if older == Some(name) {
-                return Some((method, Dialect::V0_3));
+                return Some((method, A2aDialect::V0_3));
             }
-            (newer == name).then_some((method, Dialect::V1_0))
+            (newer == name).then_some((method, A2aDialect::V1_0))
         })
     }
 }

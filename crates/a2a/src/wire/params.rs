@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::members::{Members, Misread};
-use super::{Dialect, Message, Role, TaskState};
+use super::{A2aDialect, Message, MessageRole, TaskState};
 
 /// Where the readers say that a mistake is.
 const PLACE: &str = "params";
@@ -25,7 +25,7 @@ pub struct SendParams {
 
 impl SendParams {
     /// Reads them. Only the user sends messages, and says something. In 0.3 `blocking: false`, in 1.0 `returnImmediately: true` asks for an answer at once.
-    pub fn read(params: &Value, dialect: Dialect) -> Result<Self, Misread> {
+    pub fn read(params: &Value, dialect: A2aDialect) -> Result<Self, Misread> {
         let params = Members::of(params, PLACE)?;
         let message = params
             .get("message")
@@ -33,13 +33,13 @@ impl SendParams {
         let written = Members::of(message, "params.message")?;
         let message = Message::read_at(message, "params.message")?;
         match message.role {
-            Role::User if written.said("role")?.is_some() => {}
-            Role::User => {
+            MessageRole::User if written.said("role")?.is_some() => {}
+            MessageRole::User => {
                 return Err(
                     written.misread("role", "must be given: `user` in 0.3, `ROLE_USER` in 1.0")
                 );
             }
-            Role::Agent => {
+            MessageRole::Agent => {
                 return Err(written.misread("role", "must be the user's: this host is the agent"));
             }
         }
@@ -50,8 +50,8 @@ impl SendParams {
         let configuration = params.get("configuration").unwrap_or(&nothing);
         let configuration = Members::of(configuration, "params.configuration")?;
         let blocking = match dialect {
-            Dialect::V0_3 => configuration.flag("blocking")?.unwrap_or(true),
-            Dialect::V1_0 => !configuration.flag("returnImmediately")?.unwrap_or(false),
+            A2aDialect::V0_3 => configuration.flag("blocking")?.unwrap_or(true),
+            A2aDialect::V1_0 => !configuration.flag("returnImmediately")?.unwrap_or(false),
         };
         let push = ["pushNotificationConfig", "taskPushNotificationConfig"];
         Ok(Self {

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::members::{Members, Misread, Written};
-use super::{Dialect, narrowed};
+use super::members::{JsonObjectWriter, Members, Misread};
+use super::{A2aDialect, narrowed};
 use crate::ToolEvent;
 
 /// What a part holds.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Content {
+pub enum PartContent {
     /// Text.
     Text(String),
     /// JSON.
@@ -23,7 +23,7 @@ pub enum Content {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// What it holds.
-    pub content: Content,
+    pub content: PartContent,
     /// Such as `image/png`.
     pub media_type: Option<String>,
     /// The name of a file.
@@ -38,12 +38,12 @@ const WRAPPED: &str = "data_part_compat";
 impl Part {
     /// Text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::of(Content::Text(text.into()))
+        Self::of(PartContent::Text(text.into()))
     }
 
     /// JSON.
     pub fn data(data: Value) -> Self {
-        Self::of(Content::Data(data))
+        Self::of(PartContent::Data(data))
     }
 
     /// A tool event, which is data.
@@ -52,7 +52,7 @@ impl Part {
         Self::data(serde_json::to_value(event).unwrap_or_default())
     }
 
-    fn of(content: Content) -> Self {
+    fn of(content: PartContent) -> Self {
         Self {
             content,
             media_type: None,
@@ -77,18 +77,18 @@ impl Part {
             media_type = file.said("mimeType")?.or(media_type);
             filename = file.said("name")?.or(filename);
             match (file.text("bytes")?, file.text("uri")?) {
-                (Some(bytes), _) => Content::Raw(bytes),
-                (None, Some(url)) => Content::Url(url),
+                (Some(bytes), _) => PartContent::Raw(bytes),
+                (None, Some(url)) => PartContent::Url(url),
                 (None, None) => return Err(file.misread("uri", "or `bytes` must be given")),
             }
         } else if let Some(text) = part.text("text")? {
-            Content::Text(text)
+            PartContent::Text(text)
         } else if let Some(data) = part.raw("data") {
-            Content::Data(unwrapped(data, &mut metadata))
+            PartContent::Data(unwrapped(data, &mut metadata))
         } else if let Some(raw) = part.text("raw")? {
-            Content::Raw(raw)
+            PartContent::Raw(raw)
         } else if let Some(url) = part.text("url")? {
-            Content::Url(url)
+            PartContent::Url(url)
         } else {
             return Err(Misread::new(
                 place,
@@ -104,27 +104,27 @@ impl Part {
     }
 
     /// As the dialect writes it.
-    pub fn to_value(&self, dialect: Dialect) -> Value {
+    pub fn to_value(&self, dialect: A2aDialect) -> Value {
         match dialect {
-            Dialect::V0_3 => self.older(),
-            Dialect::V1_0 => self.newer(),
+            A2aDialect::V0_3 => self.older(),
+            A2aDialect::V1_0 => self.newer(),
         }
     }
 
     /// The JSON it holds, with whole numbers as integers, where it holds some.
     pub fn narrowed_data(&self) -> Option<Value> {
         match &self.content {
-            Content::Data(data) => Some(narrowed(data.clone())),
-            Content::Text(_) | Content::Raw(_) | Content::Url(_) => None,
+            PartContent::Data(data) => Some(narrowed(data.clone())),
+            PartContent::Text(_) | PartContent::Raw(_) | PartContent::Url(_) => None,
         }
     }
 
     fn newer(&self) -> Value {
         let written = match &self.content {
-            Content::Text(text) => Written::default().with("text", text.as_str()),
-            Content::Data(data) => Written::default().with("data", data.clone()),
-            Content::Raw(raw) => Written::default().with("raw", raw.as_str()),
-            Content::Url(url) => Written::default().with("url", url.as_str()),
+            PartContent::Text(text) => JsonObjectWriter::default().with("text", text.as_str()),
+            PartContent::Data(data) => JsonObjectWriter::default().with("data", data.clone()),
+            PartContent::Raw(raw) => JsonObjectWriter::default().with("raw", raw.as_str()),
+            PartContent::Url(url) => JsonObjectWriter::default().with("url", url.as_str()),
         };
         written
             .maybe("mediaType", self.media_type.as_deref())
@@ -136,25 +136,25 @@ impl Part {
     fn older(&self) -> Value {
         let mut metadata = self.metadata.clone();
         let file = |member: &str, value: &str| {
-            Written::default()
+            JsonObjectWriter::default()
                 .with(member, value)
                 .maybe("mimeType", self.media_type.as_deref())
                 .maybe("name", self.filename.as_deref())
                 .done()
         };
         let (kind, member, value) = match &self.content {
-            Content::Text(text) => ("text", "text", Value::from(text.as_str())),
-            Content::Data(data @ Value::Object(_)) => ("data", "data", data.clone()),
-            Content::Data(data) => {
+            PartContent::Text(text) => ("text", "text", Value::from(text.as_str())),
+            PartContent::Data(data @ Value::Object(_)) => ("data", "data", data.clone()),
+            PartContent::Data(data) => {
                 metadata
                     .get_or_insert_default()
                     .insert(WRAPPED.to_owned(), Value::Bool(true));
                 ("data", "data", json!({ "value": data }))
             }
-            Content::Raw(raw) => ("file", "file", file("bytes", raw)),
-            Content::Url(url) => ("file", "file", file("uri", url)),
+            PartContent::Raw(raw) => ("file", "file", file("bytes", raw)),
+            PartContent::Url(url) => ("file", "file", file("uri", url)),
         };
-        Written::default()
+        JsonObjectWriter::default()
             .with("kind", kind)
             .with(member, value)
             .maybe("metadata", metadata)

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::members::{Members, Misread, Written};
-use super::{Artifact, Dialect, Message, Task, TaskStatus};
+use super::members::{JsonObjectWriter, Members, Misread};
+use super::{A2aDialect, Artifact, Message, Task, TaskStatus};
 
 /// A task got further.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,12 +35,12 @@ impl StatusUpdate {
         })
     }
 
-    fn to_value(&self, dialect: Dialect) -> Value {
+    fn to_value(&self, dialect: A2aDialect) -> Value {
         let last = match dialect {
-            Dialect::V0_3 => Some(self.last),
-            Dialect::V1_0 => None,
+            A2aDialect::V0_3 => Some(self.last),
+            A2aDialect::V1_0 => None,
         };
-        Written::of_kind(dialect, "status-update")
+        JsonObjectWriter::of_kind(dialect, "status-update")
             .with("taskId", self.task_id.as_str())
             .with("contextId", self.context_id.as_str())
             .with("status", self.status.to_value(dialect))
@@ -83,8 +83,8 @@ impl ArtifactUpdate {
         })
     }
 
-    fn to_value(&self, dialect: Dialect) -> Value {
-        Written::of_kind(dialect, "artifact-update")
+    fn to_value(&self, dialect: A2aDialect) -> Value {
+        JsonObjectWriter::of_kind(dialect, "artifact-update")
             .with("taskId", self.task_id.as_str())
             .with("contextId", self.context_id.as_str())
             .with("artifact", self.artifact.to_value(dialect))
@@ -138,7 +138,7 @@ impl StreamItem {
     }
 
     /// As the dialect writes it, without its JSON-RPC envelope.
-    pub fn to_value(&self, dialect: Dialect) -> Value {
+    pub fn to_value(&self, dialect: A2aDialect) -> Value {
         let (member, value) = match self {
             Self::Task(task) => ("task", task.to_value(dialect)),
             Self::Message(message) => ("message", message.to_value(dialect)),
@@ -146,8 +146,8 @@ impl StreamItem {
             Self::Artifact(update) => ("artifactUpdate", update.to_value(dialect)),
         };
         match dialect {
-            Dialect::V0_3 => value,
-            Dialect::V1_0 => Written::default().with(member, value).done(),
+            A2aDialect::V0_3 => value,
+            A2aDialect::V1_0 => JsonObjectWriter::default().with(member, value).done(),
         }
     }
 }
@@ -163,14 +163,14 @@ pub enum SendAnswer {
 
 impl SendAnswer {
     /// As the dialect writes it, without its JSON-RPC envelope.
-    pub fn to_value(&self, dialect: Dialect) -> Value {
+    pub fn to_value(&self, dialect: A2aDialect) -> Value {
         let (member, value) = match self {
             Self::Task(task) => ("task", task.to_value(dialect)),
             Self::Message(message) => ("message", message.to_value(dialect)),
         };
         match dialect {
-            Dialect::V0_3 => value,
-            Dialect::V1_0 => Written::default().with(member, value).done(),
+            A2aDialect::V0_3 => value,
+            A2aDialect::V1_0 => JsonObjectWriter::default().with(member, value).done(),
         }
     }
 }

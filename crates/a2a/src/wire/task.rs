@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::members::{Members, Misread, Written};
-use super::{Artifact, Dialect, Message};
+use super::members::{JsonObjectWriter, Members, Misread};
+use super::{A2aDialect, Artifact, Message};
 
 macro_rules! states {
     ($($(#[$doc:meta])* $name:ident = $older:literal, $newer:literal;)*) => {
@@ -18,10 +18,10 @@ macro_rules! states {
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// The word of the dialect.
-            pub fn as_str(self, dialect: Dialect) -> &'static str {
+            pub fn as_str(self, dialect: A2aDialect) -> &'static str {
                 match (self, dialect) {
-                    $((Self::$name, Dialect::V0_3) => $older,
-                    (Self::$name, Dialect::V1_0) => $newer,)*
+                    $((Self::$name, A2aDialect::V0_3) => $older,
+                    (Self::$name, A2aDialect::V1_0) => $newer,)*
                 }
             }
 
@@ -108,8 +108,8 @@ impl TaskStatus {
     }
 
     /// As the dialect writes it.
-    pub fn to_value(&self, dialect: Dialect) -> Value {
-        Written::default()
+    pub fn to_value(&self, dialect: A2aDialect) -> Value {
+        JsonObjectWriter::default()
             .with("state", self.state.as_str(dialect))
             .maybe(
                 "message",
@@ -172,8 +172,8 @@ impl Task {
     }
 
     /// As the dialect writes it.
-    pub fn to_value(&self, dialect: Dialect) -> Value {
-        Written::of_kind(dialect, "task")
+    pub fn to_value(&self, dialect: A2aDialect) -> Value {
+        JsonObjectWriter::of_kind(dialect, "task")
             .with("id", self.id.as_str())
             .with("contextId", self.context_id.as_str())
             .with("status", self.status.to_value(dialect))
@@ -213,12 +213,12 @@ impl TaskPage {
     /// As 1.0 writes it.
     pub fn to_value(&self) -> Value {
         // All four members are required, even when empty.
-        Written::default()
+        JsonObjectWriter::default()
             .with(
                 "tasks",
                 self.tasks
                     .iter()
-                    .map(|task| task.to_value(Dialect::V1_0))
+                    .map(|task| task.to_value(A2aDialect::V1_0))
                     .collect::<Vec<_>>(),
             )
             .with("nextPageToken", self.next_page_token.as_str())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolpost_a2a::producer::{Begun, Ended, LARGEST_EVENT, took};
+use toolpost_a2a::producer::{LARGEST_EVENT, ToolCallEnd, ToolCallStart, took};
 use toolpost_model::ToolResult;
 
 const CALL: &str = "01a1e178-8bea-76ab-b7f3-8ce1209dbf75";
@@ -35,7 +35,7 @@ fn failure(outcome: &str, class: &str, message: &str, hint: Option<&str>) -> Too
 fn ended(result: &ToolResult) -> Value {
     let input = json!({ "a": 2 });
     let duration = Some(Duration::from_micros(12_999));
-    let ended = Ended {
+    let ended = ToolCallEnd {
         tool_call_id: "c1",
         tool_name: "add",
         input: Some(&input),
@@ -48,7 +48,7 @@ fn ended(result: &ToolResult) -> Value {
 #[test]
 fn a_call_says_when_it_began() {
     let at: Timestamp = "2026-11-15T19:29:16.292807Z".parse().unwrap();
-    let begun = Begun {
+    let begun = ToolCallStart {
         tool_call_id: "c1",
         tool_name: "add",
         input: Some(&json!({ "a": 2 })),
@@ -80,7 +80,7 @@ fn nobody_knows_how_long_a_call_took_whose_host_went_away() {
         "a tool's own code"
     );
     assert_eq!(took(&result(&json!({}))), known);
-    let ended = Ended {
+    let ended = ToolCallEnd {
         tool_call_id: "c1",
         tool_name: "add",
         input: None,
@@ -191,9 +191,9 @@ fn everything_else_is_an_error_that_a_person_understands() {
         "the call was canceled",
     );
     let mut printed = failure("failed", "execution_failed", "exit code 3", None);
-    printed.content = vec![toolpost_model::Content::text("no such file")];
+    printed.content = vec![toolpost_model::ResultContent::text("no such file")];
     check(&printed, "exit code 3\nno such file");
-    printed.content = vec![toolpost_model::Content::text("exit code 3\n")];
+    printed.content = vec![toolpost_model::ResultContent::text("exit code 3\n")];
     check(&printed, "exit code 3");
 }
 
@@ -222,7 +222,7 @@ fn what_is_too_large_leaves_a_record() {
     assert_eq!(ended(&kept)["output"]["artifact"], id);
 
     let input = json!({ "text": large });
-    let begun = Begun {
+    let begun = ToolCallStart {
         tool_call_id: "c1",
         tool_name: "add",
         input: Some(&input),
@@ -233,7 +233,7 @@ fn what_is_too_large_leaves_a_record() {
         true
     );
     // Large arguments are not told twice.
-    let ended = Ended {
+    let ended = ToolCallEnd {
         tool_call_id: "c1",
         tool_name: "add",
         input: Some(&input),
@@ -252,13 +252,13 @@ proptest! {
     fn no_event_is_larger_than_it_may_be(character in any::<char>(), length in 0..400_000_usize, hint in any::<bool>()) {
         let text: String = std::iter::repeat_n(character, length / character.len_utf8()).collect();
         let input = json!({ "text": text });
-        let begun = Begun { tool_call_id: "c1", tool_name: "add", input: Some(&input), at: Timestamp::UNIX_EPOCH };
+        let begun = ToolCallStart { tool_call_id: "c1", tool_name: "add", input: Some(&input), at: Timestamp::UNIX_EPOCH };
         let mut failed = failure("failed", "execution_failed", &text, hint.then_some(text.as_str()));
-        failed.content = vec![toolpost_model::Content::text(text.clone())];
+        failed.content = vec![toolpost_model::ResultContent::text(text.clone())];
         let succeeded = result(&json!({ "content": [{ "type": "text", "text": text }] }));
         let end = |result| {
             let duration = Some(Duration::MAX);
-            Ended { tool_call_id: "c1", tool_name: "add", input: Some(&input), result, duration }.event()
+            ToolCallEnd { tool_call_id: "c1", tool_name: "add", input: Some(&input), result, duration }.event()
         };
         for event in [begun.event(), end(&failed), end(&succeeded)] {
             prop_assert!(serde_json::to_string(&event).unwrap().len() <= LARGEST_EVENT);

@@ -69,7 +69,7 @@ pub enum ConnectError {
     },
     /// The host went away before it had answered.
     #[error("the host went away during the handshake: {0}")]
-    HostGone(Gone),
+    HostGone(HostDeparture),
     /// The handshake was not answered in time.
     #[error("the host did not answer the handshake within {after:?}")]
     Timeout {
@@ -106,7 +106,7 @@ pub enum CallError {
     SessionLost,
     /// The host went away. What became of the request is not known.
     #[error("the host is gone: {0}")]
-    HostGone(Gone),
+    HostGone(HostDeparture),
     /// The session was lost, and the host does not let this agent in again.
     #[error("the host refused a new session: {reason}")]
     Refused {
@@ -194,14 +194,14 @@ impl fmt::Display for ProtocolError {
 
 /// How a host went away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gone {
+pub enum HostDeparture {
     /// It ended the connection.
     Ended,
     /// Its process ended.
     Exited(ExitStatus),
 }
 
-impl fmt::Display for Gone {
+impl fmt::Display for HostDeparture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended => f.write_str("it ended the connection"),

@@ -3,13 +3,13 @@
 
 use tokio::sync::mpsc;
 
-use crate::ToolEvent;
+use crate::ToolEventMessage;
 
 /// An event with how many were lost right before it.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct DeliveredToolEvent {
     pub(crate) lost_before: u64,
-    pub(crate) event: ToolEvent,
+    pub(crate) event: ToolEventMessage,
 }
 
 /// Beyond this a first number is a clock, not a count; there are hosts that number so.
@@ -17,7 +17,7 @@ const CLOCK: u64 = 1_000_000_000;
 
 /// The end that hears the host.
 pub(super) struct EventSender {
-    queue: mpsc::Sender<Heard>,
+    queue: mpsc::Sender<DeliveredToolEvent>,
     numbering: Numbering,
     /// Lost since the last event that found room.
     lost: u64,
@@ -35,7 +35,7 @@ enum Numbering {
 
 /// What became of an event.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Passed {
+pub(super) enum EventQueueOutcome {
     /// It is in the queue, or was heard before.
     On,
     /// So many are newly lost, this one or others before it.
@@ -44,7 +44,7 @@ pub(super) enum Passed {
 
 impl EventSender {
     /// Both ends, with room for so many events.
-    pub(super) fn new(room: usize) -> (Self, mpsc::Receiver<Heard>) {
+    pub(super) fn new(room: usize) -> (Self, mpsc::Receiver<DeliveredToolEvent>) {
         let (queue, receiver) = mpsc::channel(room.max(1));
         (
             Self {
@@ -61,12 +61,12 @@ impl EventSender {
         self.lost
     }
 
-    pub(super) fn pass(&mut self, event: ToolEvent) -> Passed {
+    pub(super) fn pass(&mut self, event: ToolEventMessage) -> EventQueueOutcome {
         let mut newly = match self.hole_before(event.seq) {
             Some(hole) => hole,
-            None => return Passed::On,
+            None => return EventQueueOutcome::On,
         };
-        match self.queue.try_send(Heard {
+        match self.queue.try_send(DeliveredToolEvent {
             lost_before: self.lost + newly,
             event,
         }) {
@@ -77,9 +77,9 @@ impl EventSender {
             }
         }
         if newly == 0 {
-            Passed::On
+            EventQueueOutcome::On
         } else {
-            Passed::Losing(newly)
+            EventQueueOutcome::Losing(newly)
         }
     }
 
@@ -106,8 +106,8 @@ impl EventSender {
 mod tests {
     use super::*;
 
-    fn event(seq: u64) -> ToolEvent {
-        ToolEvent {
+    fn event(seq: u64) -> ToolEventMessage {
+        ToolEventMessage {
             kind: "status".to_owned(),
             req_id: String::new(),
             data: serde_json::Map::new(),
@@ -139,7 +139,7 @@ mod tests {
                 sender.pass(event(*seq));
             }
             let mut heard = Vec::new();
-            while let Ok(Heard { lost_before, event }) = receiver.try_recv() {
+            while let Ok(DeliveredToolEvent { lost_before, event }) = receiver.try_recv() {
                 heard.push((lost_before, event.seq));
             }
             assert_eq!((heard, sender.lost()), (expected, left_over), "{given:?}");

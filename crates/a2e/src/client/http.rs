@@ -92,7 +92,7 @@ pub(super) struct HttpWire {
     routes: Routes,
     hello: ConnectOptions,
     router: Arc<Router>,
-    state: watch::Sender<State>,
+    state: watch::Sender<HttpSessionState>,
     /// The newest session that the host said it does not know.
     lost: watch::Sender<u64>,
     posts: Semaphore,
@@ -102,9 +102,9 @@ pub(super) struct HttpWire {
 
 /// What a POST can go to.
 #[derive(Clone)]
-enum State {
+enum HttpSessionState {
     /// The host knows the agent.
-    Ready(Arc<Session>),
+    Ready(Arc<HttpClientSession>),
     /// There will be a session soon, or not.
     Between,
     /// There will be none any more.
@@ -112,7 +112,7 @@ enum State {
 }
 
 /// One session with the host.
-struct Session {
+struct HttpClientSession {
     /// Counts the sessions of this client.
     number: u64,
     /// The host's name for it: all that a request needs to be let in.
@@ -131,14 +131,15 @@ impl HttpWire {
             routes,
             hello,
             router,
-            state: watch::Sender::new(State::Between),
+            state: watch::Sender::new(HttpSessionState::Between),
             lost: watch::Sender::new(0),
             posts: Semaphore::new(POSTS),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });
         let (session, stream) = wire.establish(1).await?;
-        wire.state.send_replace(State::Ready(session.clone()));
+        wire.state
+            .send_replace(HttpSessionState::Ready(session.clone()));
         wire.tasks.spawn(
             wire.stop
                 .clone()

@@ -9,7 +9,7 @@ use crate::{ErrorMessage, Message};
 /// Something that no request is waiting for.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Notice {
+pub enum HostNotice {
     /// The list of tools is another one now.
     ToolListChanged,
     /// The stream broke and is back, in the same session.
@@ -26,14 +26,14 @@ pub enum Notice {
 
 /// A reader of notices, from the moment it was made on.
 #[derive(Debug)]
-pub struct Notices(pub(super) broadcast::Receiver<Notice>);
+pub struct Notices(pub(super) broadcast::Receiver<HostNotice>);
 
 impl Notices {
     /// The next one. `None`: the client is gone.
-    pub async fn next(&mut self) -> Option<Notice> {
+    pub async fn next(&mut self) -> Option<HostNotice> {
         match self.0.recv().await {
             Ok(notice) => Some(notice),
-            Err(broadcast::error::RecvError::Lagged(count)) => Some(Notice::Missed(count)),
+            Err(broadcast::error::RecvError::Lagged(count)) => Some(HostNotice::Missed(count)),
             Err(broadcast::error::RecvError::Closed) => None,
         }
     }

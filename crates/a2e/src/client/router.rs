@@ -18,27 +18,27 @@ use uuid::Uuid;
 
 use super::{
     error::CallError,
-    events::Passed,
-    notice::{Notice, Notices},
+    events::EventQueueOutcome,
+    notice::{HostNotice, Notices},
 };
 use crate::{
     Body, HandshakeResponse, InvokeEvent, Message,
-    codec::{self, Side},
+    codec::{self, ReaderSide},
 };
 
-pub(crate) use entry::{Answer, Parting};
-pub(super) use entry::{Entry, Progress, Standing};
+pub(crate) use entry::{Parting, RequestAnswer};
+pub(super) use entry::{RequestSendProgress, RouterEntry, RouterEntryState};
 
 /// Notices kept for a reader that is behind.
 const NOTICES: usize = 64;
 
 pub(super) struct Router {
-    table: Mutex<Table>,
+    table: Mutex<RouterTable>,
     /// One for every request in flight.
     slots: Arc<Semaphore>,
     /// Somebody may wait for the table to become empty.
     emptied: Notify,
-    notices: broadcast::Sender<Notice>,
+    notices: broadcast::Sender<HostNotice>,
     /// What the host said in the last handshake.
     welcome: Mutex<Option<Arc<HandshakeResponse>>>,
     pub(super) counts: Counts,
@@ -47,8 +47,8 @@ pub(super) struct Router {
 }
 
 #[derive(Default)]
-struct Table {
-    entries: HashMap<Uuid, Entry>,
+struct RouterTable {
+    entries: HashMap<Uuid, RouterEntry>,
     /// Why nothing can be sent any more.
     over: Option<CallError>,
 }
@@ -89,7 +89,7 @@ impl Router {
             .map_err(|_| CallError::Closed)
     }
 
-    pub(super) fn insert(&self, id: Uuid, entry: Entry) -> Result<(), CallError> {
+    pub(super) fn insert(&self, id: Uuid, entry: RouterEntry) -> Result<(), CallError> {
         let mut table = self.table.lock();
         if let Some(error) = &table.over {
             return Err(error.clone());
@@ -102,30 +102,30 @@ impl Router {
     pub(super) fn expect_handshake(
         &self,
         id: Uuid,
-    ) -> Result<oneshot::Receiver<Answer>, CallError> {
+    ) -> Result<oneshot::Receiver<RequestAnswer>, CallError> {
         let (answer, receiver) = oneshot::channel();
-        self.insert(id, Entry::for_handshake(answer))?;
+        self.insert(id, RouterEntry::for_handshake(answer))?;
         Ok(receiver)
     }
 
     /// The host has it, in this session of the client's. Tells how things stand now.
-    pub(super) fn taken(&self, id: Uuid, session: u64) -> Standing {
+    pub(super) fn taken(&self, id: Uuid, session: u64) -> RouterEntryState {
         let mut table = self.table.lock();
         let Some(entry) = table.entries.get_mut(&id) else {
-            return Standing::Over;
+            return RouterEntryState::Over;
         };
-        entry.progress = Progress::Taken { session };
+        entry.progress = RequestSendProgress::Taken { session };
         entry.standing()
     }
 
     /// It is being sent now, if somebody still waits for it.
-    pub(super) fn sending(&self, id: Uuid) -> Standing {
+    pub(super) fn sending(&self, id: Uuid) -> RouterEntryState {
         let mut table = self.table.lock();
         let Some(entry) = table.entries.get_mut(&id) else {
-            return Standing::Over;
+            return RouterEntryState::Over;
         };
-        if entry.progress == Progress::OnItsWay && entry.abandoned.is_none() {
-            entry.progress = Progress::MayHaveArrived;
+        if entry.progress == RequestSendProgress::OnItsWay && entry.abandoned.is_none() {
+            entry.progress = RequestSendProgress::MayHaveArrived;
         }
         entry.standing()
     }
@@ -133,18 +133,18 @@ impl Router {
     /// It was not sent after all.
     pub(super) fn not_arrived(&self, id: Uuid) {
         if let Some(entry) = self.table.lock().entries.get_mut(&id)
-            && entry.progress == Progress::MayHaveArrived
+            && entry.progress == RequestSendProgress::MayHaveArrived
         {
-            entry.progress = Progress::OnItsWay;
+            entry.progress = RequestSendProgress::OnItsWay;
         }
     }
 
-    pub(super) fn standing(&self, id: Uuid) -> Standing {
+    pub(super) fn standing(&self, id: Uuid) -> RouterEntryState {
         self.table
             .lock()
             .entries
             .get(&id)
-            .map_or(Standing::Over, Entry::standing)
+            .map_or(RouterEntryState::Over, RouterEntry::standing)
     }
 
     /// The requests that the host took in this session and has not answered.
@@ -153,20 +153,22 @@ impl Router {
         let taken = table
             .entries
             .iter()
-            .filter(|(_, entry)| entry.progress == Progress::Taken { session });
+            .filter(|(_, entry)| entry.progress == RequestSendProgress::Taken { session });
         taken.map(|(id, entry)| (*id, entry.text.clone())).collect()
     }
 
     /// Nobody waits for this any more. Tells how far it had come, where it was not over already.
     ///
     /// A request on its way stays in the table for whoever is sending it, who then sees to the rest.
-    pub(super) fn abandon(&self, id: Uuid, parting: Parting) -> Option<Progress> {
+    pub(super) fn abandon(&self, id: Uuid, parting: Parting) -> Option<RequestSendProgress> {
         let mut table = self.table.lock();
         let entry = table.entries.get_mut(&id)?;
         let progress = entry.progress;
         match progress {
-            Progress::OnItsWay | Progress::MayHaveArrived => entry.abandoned = Some(parting),
-            Progress::Taken { .. } => self.remove(table, id),
+            RequestSendProgress::OnItsWay | RequestSendProgress::MayHaveArrived => {
+                entry.abandoned = Some(parting);
+            }
+            RequestSendProgress::Taken { .. } => self.remove(table, id),
         }
         Some(progress)
     }
@@ -176,7 +178,7 @@ impl Router {
         self.remove(self.table.lock(), id);
     }
 
-    fn remove(&self, mut table: MutexGuard<'_, Table>, id: Uuid) {
+    fn remove(&self, mut table: MutexGuard<'_, RouterTable>, id: Uuid) {
         let entry = table.entries.remove(&id);
         let empty = table.entries.is_empty();
         drop(table);
@@ -203,9 +205,10 @@ impl Router {
 
     /// Ends what the host had taken in a session that it no longer knows.
     pub(super) fn session_lost(&self, session: u64) {
-        let of_session =
-            |_: &Uuid, entry: &mut Entry| entry.progress == Progress::Taken { session };
-        let lost: Vec<Entry> = self
+        let of_session = |_: &Uuid, entry: &mut RouterEntry| {
+            entry.progress == RequestSendProgress::Taken { session }
+        };
+        let lost: Vec<RouterEntry> = self
             .table
             .lock()
             .entries
@@ -266,13 +269,13 @@ impl Router {
         Notices(self.notices.subscribe())
     }
 
-    pub(super) fn tell(&self, notice: Notice) {
+    pub(super) fn tell(&self, notice: HostNotice) {
         match notice {
             // After a break nobody knows what was missed.
-            Notice::ToolListChanged | Notice::Reconnected | Notice::NewSession => {
+            HostNotice::ToolListChanged | HostNotice::Reconnected | HostNotice::NewSession => {
                 self.lists.fetch_add(1, Ordering::Release);
             }
-            Notice::HostError(_) | Notice::Push(_) | Notice::Missed(_) => {}
+            HostNotice::HostError(_) | HostNotice::Push(_) | HostNotice::Missed(_) => {}
         }
         // An error says that nobody listens, which is fine.
         let _ = self.notices.send(notice);
@@ -287,7 +290,7 @@ impl Router {
 impl Router {
     /// A message as text.
     pub(super) fn receive(&self, text: &[u8]) {
-        match codec::decode(text, Side::Agent) {
+        match codec::decode(text, ReaderSide::Agent) {
             Ok(message) => self.route(message),
             Err(error) => self.receive_damaged(text, error.message),
         }
@@ -298,7 +301,7 @@ impl Router {
     pub(super) fn receive_damaged(&self, head: &[u8], reason: String) {
         add(&self.counts.unreadable, 1);
         if let Some(id) = damaged::answered_request(head)
-            && self.standing(id) != Standing::Over
+            && self.standing(id) != RouterEntryState::Over
         {
             self.answer(id, Err(CallError::Malformed { reason }));
         }
@@ -330,16 +333,16 @@ impl Router {
             drop(table);
             return add(&self.counts.unexpected, 1);
         };
-        if let Passed::Losing(count) = events.pass(event) {
+        if let EventQueueOutcome::Losing(count) = events.pass(event) {
             add(&self.counts.lost_events, count);
         }
     }
 
     fn push(&self, message: Message) {
         match message.body {
-            Body::ToolListChanged(_) => self.tell(Notice::ToolListChanged),
-            Body::Error(error) => self.tell(Notice::HostError(Arc::new(error))),
-            _ => self.tell(Notice::Push(Arc::new(message))),
+            Body::ToolListChanged(_) => self.tell(HostNotice::ToolListChanged),
+            Body::Error(error) => self.tell(HostNotice::HostError(Arc::new(error))),
+            _ => self.tell(HostNotice::Push(Arc::new(message))),
         }
     }
 }

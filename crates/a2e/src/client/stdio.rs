@@ -37,12 +37,12 @@ pub struct StdioCommand {
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     cwd: Option<PathBuf>,
-    stderr: Stderr,
+    stderr: StderrSink,
 }
 
 /// Where a child's stderr goes. It is never left unread: a child that writes into a full pipe stands still.
 #[derive(Clone)]
-pub enum Stderr {
+pub enum StderrSink {
     /// To this process's own.
     Inherit,
     /// Nowhere.
@@ -51,7 +51,7 @@ pub enum Stderr {
     Lines(Arc<dyn Fn(&str) + Send + Sync>),
 }
 
-impl fmt::Debug for Stderr {
+impl fmt::Debug for StderrSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Inherit => "Inherit",
@@ -70,7 +70,7 @@ impl StdioCommand {
             args: Vec::new(),
             env: Vec::new(),
             cwd: None,
-            stderr: Stderr::Null,
+            stderr: StderrSink::Null,
         }
     }
 
@@ -97,7 +97,7 @@ impl StdioCommand {
 
     /// Says where its stderr goes.
     #[must_use]
-    pub fn stderr(mut self, stderr: Stderr) -> Self {
+    pub fn stderr(mut self, stderr: StderrSink) -> Self {
         self.stderr = stderr;
         self
     }
@@ -132,9 +132,9 @@ impl StdioWire {
             .stdout(Stdio::piped())
             .kill_on_drop(true);
         prepared.stderr(match &stderr {
-            Stderr::Inherit => Stdio::inherit(),
-            Stderr::Null => Stdio::null(),
-            Stderr::Lines(_) => Stdio::piped(),
+            StderrSink::Inherit => Stdio::inherit(),
+            StderrSink::Null => Stdio::null(),
+            StderrSink::Lines(_) => Stdio::piped(),
         });
         if let Some(folder) = cwd {
             prepared.current_dir(folder);
@@ -149,7 +149,7 @@ impl StdioWire {
         if let Some(stdin) = child.stdin.take() {
             tasks.spawn(write(stdin, queue, stop.clone()));
         }
-        let mut readers = child::Readers::default();
+        let mut readers = child::ChildReaderTasks::default();
         if let Some(stdout) = child.stdout.take() {
             let router = router.clone();
             let each = move |line: Split<'_>| match line {
@@ -160,7 +160,7 @@ impl StdioWire {
             };
             readers.stdout = Some(tasks.spawn(read(stdout, line_limit, each)));
         }
-        if let (Some(pipe), Stderr::Lines(hear)) = (child.stderr.take(), stderr) {
+        if let (Some(pipe), StderrSink::Lines(hear)) = (child.stderr.take(), stderr) {
             let each = move |line: Split<'_>| match line {
                 Split::Line(line) | Split::TooLong(line) => hear(&String::from_utf8_lossy(line)),
             };

@@ -9,32 +9,36 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
 use super::{
-    error::{CallError, Gone},
+    error::{CallError, HostDeparture},
     http::HttpWire,
-    router::{Entry, Router},
+    router::{Router, RouterEntry},
     stdio::StdioWire,
 };
 use crate::{
-    Body, Link, Message, Shutdown,
+    Body, InProcessLink, Message, Shutdown,
     codec::{self, Framing},
 };
 
-pub(super) enum Wire {
+pub(super) enum ClientWire {
     Link(LinkWire),
     Stdio(StdioWire),
     Http(Arc<HttpWire>),
 }
 
-impl Wire {
+impl ClientWire {
     /// Puts the entry into the table and the message on its way.
     pub(super) async fn send(
         &self,
         router: &Router,
         id: Uuid,
         message: Message,
-        entry: Entry,
+        entry: RouterEntry,
     ) -> Result<(), CallError> {
-        let gone = |_| router.over().unwrap_or(CallError::HostGone(Gone::Ended));
+        let gone = |_| {
+            router
+                .over()
+                .unwrap_or(CallError::HostGone(HostDeparture::Ended))
+        };
         match self {
             Self::Link(link) => {
                 // Room first: what is in the table has then been handed over, and one look at it is enough.
@@ -152,8 +156,8 @@ pub(super) struct LinkWire {
 }
 
 impl LinkWire {
-    pub(super) fn start(link: Link, router: Arc<Router>) -> Self {
-        let Link {
+    pub(super) fn start(link: InProcessLink, router: Arc<Router>) -> Self {
+        let InProcessLink {
             sender,
             mut receiver,
         } = link;
@@ -162,7 +166,7 @@ impl LinkWire {
             while let Some(message) = receiver.recv().await {
                 router.route(message);
             }
-            router.end(&CallError::HostGone(Gone::Ended));
+            router.end(&CallError::HostGone(HostDeparture::Ended));
         };
         tasks.spawn(stop.clone().run_until_cancelled_owned(read));
         Self {

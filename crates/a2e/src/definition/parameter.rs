@@ -74,15 +74,15 @@ const MAX_STEPS: usize = 8;
 
 /// The parameters a schema of an object describes.
 pub(super) fn of_schema(schema: &Value) -> Vec<ToolParameter> {
-    let reader = Reader { root: schema };
+    let reader = ParameterSchemaReader { root: schema };
     reader.members(reader.plain(schema), 0).collect()
 }
 
-struct Reader<'a> {
+struct ParameterSchemaReader<'a> {
     root: &'a Value,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ParameterSchemaReader<'a> {
     /// The schema behind references and alternatives: of several, the first that is not null.
     fn plain(&self, schema: &'a Value) -> &'a Value {
         let mut schema = schema;

@@ -13,7 +13,7 @@ use super::InvokeEvent;
 use crate::{ToolDefinition, lax};
 
 /// `tool/event`.
-pub type ToolEvent = InvokeEvent;
+pub type ToolEventMessage = InvokeEvent;
 
 /// `tool/list/req`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -220,7 +220,7 @@ pub struct ToolResult {
         skip_serializing_if = "Vec::is_empty",
         serialize_with = "crate::codec::whole_events"
     )]
-    pub events: Vec<ToolEvent>,
+    pub events: Vec<ToolEventMessage>,
     /// The call in the host's record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invocation_id: Option<InvocationId>,

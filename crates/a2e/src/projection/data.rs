@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use toolpost_model::{Content, ToolResult as HostResult};
+use toolpost_model::{ResultContent, ToolResult as HostResult};
 
 use super::own_code;
 
@@ -21,7 +21,7 @@ pub(super) enum Data<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         structured: Option<&'a Value>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        content: Option<&'a [Content]>,
+        content: Option<&'a [ResultContent]>,
     },
 }
 
@@ -32,7 +32,7 @@ impl<'a> Data<'a> {
         if result.content.is_empty() {
             return (structured.map(Self::Value), false);
         }
-        let texts = || result.content.iter().filter_map(Content::reading);
+        let texts = || result.content.iter().filter_map(ResultContent::reading);
         let only_text = texts().count() == result.content.len();
         let text = match (texts().next(), texts().count()) {
             (None, _) => None,

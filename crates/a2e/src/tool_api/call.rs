@@ -3,30 +3,30 @@
 use std::fmt;
 
 use crate::{
-    Body, CallError, ToolEvent, ToolResult,
-    client::{Answer, Heard, Ticket, unlike},
+    Body, CallError, ToolEventMessage, ToolResult,
+    client::{DeliveredToolEvent, OutstandingRequest, RequestAnswer, unlike},
 };
 
 /// A call under way. Dropping it asks the host to stop it; [`detach`](Self::detach) lets it go on.
-pub struct Call {
-    ticket: Ticket,
+pub struct ClientCall {
+    ticket: OutstandingRequest,
     /// An event that was heard and waits until the loss before it has been told.
-    next: Option<ToolEvent>,
+    next: Option<ToolEventMessage>,
     /// The answer, where it came while events were read.
-    answer: Option<Answer>,
+    answer: Option<RequestAnswer>,
 }
 
 /// Something that happened on the way of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallEvent {
     /// An event.
-    Event(ToolEvent),
+    Event(ToolEventMessage),
     /// So many events were lost here: dropped by the host, or by this client because they were read too slowly.
     Lost(u64),
 }
 
-impl Call {
-    pub(super) fn new(ticket: Ticket) -> Self {
+impl ClientCall {
+    pub(super) fn new(ticket: OutstandingRequest) -> Self {
         Self {
             ticket,
             next: None,
@@ -48,11 +48,11 @@ impl Call {
         }
         self.ticket.events.as_ref()?;
         match self.ticket.event().await {
-            Some(Heard {
+            Some(DeliveredToolEvent {
                 lost_before: 0,
                 event,
             }) => Some(CallEvent::Event(event)),
-            Some(Heard { lost_before, event }) => {
+            Some(DeliveredToolEvent { lost_before, event }) => {
                 self.next = Some(event);
                 Some(CallEvent::Lost(lost_before))
             }
@@ -97,7 +97,7 @@ impl Call {
     }
 }
 
-impl fmt::Debug for Call {
+impl fmt::Debug for ClientCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
             .field("id", &self.ticket.id.simple())

@@ -98,7 +98,7 @@ impl CallOptions {
         self
     }
 
-    /// Asks for events while the call runs, see [`Call::next_event`](crate::Call::next_event).
+    /// Asks for events while the call runs, see [`ClientCall::next_event`](crate::ClientCall::next_event).
     #[must_use]
     pub fn streaming(mut self) -> Self {
         self.streaming = true;

@@ -1,7 +1,7 @@
 //! Streams and POSTs that break, and calls that do not notice.
 
 use serde_json::json;
-use toolpost_a2e::{CallOptions, Notice};
+use toolpost_a2e::{CallOptions, HostNotice};
 
 use crate::peer::{Peer, result};
 
@@ -30,7 +30,10 @@ async fn a_stream_goes_on_where_it_broke_off() {
     events.say_as("7-2", &result(&sent, json!("once"))).await;
     events.say_as("7-3", &result(&sent, json!("twice"))).await;
     assert_eq!(call.result().await.unwrap().data, Some(json!("once")));
-    assert!(matches!(notices.next().await, Some(Notice::Reconnected)));
+    assert!(matches!(
+        notices.next().await,
+        Some(HostNotice::Reconnected)
+    ));
 
     // Answered calls are not.
     drop(events);

@@ -377,7 +377,7 @@ proptest! {
     #[test]
     fn what_goes_in_comes_out(message in message()) {
         let line = codec::encode(&message, Framing::Line);
-        let read = codec::decode(&line, codec::Side::Agent).unwrap();
+        let read = codec::decode(&line, codec::ReaderSide::Agent).unwrap();
         prop_assert_eq!(&read.id, &message.id);
         prop_assert_eq!(read.ts, message.ts);
         prop_assert_eq!(read.body.kind(), message.body.kind());
@@ -401,9 +401,9 @@ proptest! {
 
     #[test]
     fn nothing_makes_the_reader_panic(bytes in vec(any::<u8>(), 0..200), text in text()) {
-        let _ = codec::decode(&bytes, codec::Side::Agent);
-        let _ = codec::decode(text.as_bytes(), codec::Side::Agent);
-        let _ = codec::decode(format!("{{\"type\":{text}}}").as_bytes(), codec::Side::Agent);
+        let _ = codec::decode(&bytes, codec::ReaderSide::Agent);
+        let _ = codec::decode(text.as_bytes(), codec::ReaderSide::Agent);
+        let _ = codec::decode(format!("{{\"type\":{text}}}").as_bytes(), codec::ReaderSide::Agent);
     }
 }
 

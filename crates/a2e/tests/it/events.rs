@@ -1,7 +1,7 @@
 //! Events of calls: in order, before the answer, and honest about what was lost.
 
 use serde_json::json;
-use toolpost_a2e::{Call, CallEvent, CallOptions};
+use toolpost_a2e::{CallEvent, CallOptions, ClientCall};
 
 use crate::peer::Peer;
 
@@ -10,7 +10,7 @@ fn streaming() -> CallOptions {
 }
 
 /// Numbers of events as they are read; a loss is negative.
-async fn read(call: &mut Call) -> Vec<i64> {
+async fn read(call: &mut ClientCall) -> Vec<i64> {
     let mut numbers = Vec::new();
     while let Some(event) = call.next_event().await {
         numbers.push(match event {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolpost_a2e::{AuthToken, Client, ConnectError, ConnectOptions, Transport};
-use toolpost_model::{Scope, SurfaceRequest};
+use toolpost_a2e::{AuthToken, Client, ConnectError, ConnectOptions, HostTransport};
+use toolpost_model::{SurfaceRequest, SurfaceScope};
 
 use crate::peer::Peer;
 
@@ -16,11 +16,11 @@ fn options() -> ConnectOptions {
 async fn an_agent_says_who_it_is_and_hears_what_is_served() {
     let mut peer = Peer::start().await;
     let surface = SurfaceRequest {
-        scope: Scope::Session,
+        scope: SurfaceScope::Session,
         task: Some("tidy".to_owned()),
         ..Default::default()
     };
-    let connect = Client::connect(Transport::http(&peer.url), options().surface(surface));
+    let connect = Client::connect(HostTransport::http(&peer.url), options().surface(surface));
     let host = async {
         peer.next("POST /session")
             .await
@@ -58,7 +58,7 @@ async fn an_agent_says_who_it_is_and_hears_what_is_served() {
 #[tokio::test]
 async fn a_refusal_has_its_reason() {
     let mut peer = Peer::start().await;
-    let connect = Client::connect(Transport::http(&peer.url), options());
+    let connect = Client::connect(HostTransport::http(&peer.url), options());
     let refuse = peer.answer_handshake("s1", json!({ "ok": false, "reason": "auth_failed" }));
     let (client, _) = tokio::join!(connect, refuse);
     let error = client.unwrap_err();
@@ -73,7 +73,7 @@ async fn a_refusal_has_its_reason() {
 async fn an_answer_that_is_none() {
     for fields in [json!({ "accepted_caps": 3 }), json!({ "type": "pong" })] {
         let mut peer = Peer::start().await;
-        let connect = Client::connect(Transport::http(&peer.url), options());
+        let connect = Client::connect(HostTransport::http(&peer.url), options());
         let (client, _) = tokio::join!(connect, peer.answer_handshake("s1", fields));
         let error = client.unwrap_err();
         assert!(
@@ -82,7 +82,7 @@ async fn an_answer_that_is_none() {
         );
     }
     let mut peer = Peer::start().await;
-    let connect = Client::connect(Transport::http(&peer.url), options());
+    let connect = Client::connect(HostTransport::http(&peer.url), options());
     let fields = json!({ "type": "error", "code": "unauthorized", "message": "not you" });
     let (client, _) = tokio::join!(connect, peer.answer_handshake("s1", fields));
     assert_eq!(
@@ -96,7 +96,7 @@ async fn nobody_there() {
     let peer = Peer::start().await;
     let url = peer.url.clone();
     peer.vanish().await;
-    let error = Client::connect(Transport::http(url), options())
+    let error = Client::connect(HostTransport::http(url), options())
         .await
         .unwrap_err();
     assert!(
@@ -109,7 +109,7 @@ async fn nobody_there() {
 async fn a_host_without_tls_behind_an_address_with() {
     let peer = Peer::start().await;
     let url = peer.url.replace("http://", "https://");
-    let error = Client::connect(Transport::http(url), options())
+    let error = Client::connect(HostTransport::http(url), options())
         .await
         .unwrap_err();
     // A system without certificates cannot even begin.
@@ -125,7 +125,7 @@ async fn a_host_without_tls_behind_an_address_with() {
 #[tokio::test]
 async fn somebody_else_there() {
     let mut peer = Peer::start().await;
-    let connect = Client::connect(Transport::http(&peer.url), options());
+    let connect = Client::connect(HostTransport::http(&peer.url), options());
     let other = async { peer.next("POST /session").await.answer(404, "{}") };
     let error = tokio::join!(connect, other).0.unwrap_err();
     assert!(
@@ -133,7 +133,7 @@ async fn somebody_else_there() {
         "{error:?}"
     );
 
-    let connect = Client::connect(Transport::http(&peer.url), options());
+    let connect = Client::connect(HostTransport::http(&peer.url), options());
     let other = async { peer.next("POST /session").await.answer(200, "<html>") };
     let error = tokio::join!(connect, other).0.unwrap_err();
     assert!(matches!(error, ConnectError::Malformed { .. }), "{error:?}");
@@ -143,7 +143,7 @@ async fn somebody_else_there() {
 async fn a_host_that_says_nothing() {
     let mut peer = Peer::start().await;
     let patience = Duration::from_millis(100);
-    let connect = Client::connect(Transport::http(&peer.url), options().timeout(patience));
+    let connect = Client::connect(HostTransport::http(&peer.url), options().timeout(patience));
     let silent = async {
         peer.next("POST /session")
             .await

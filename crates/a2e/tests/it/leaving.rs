@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolpost_a2e::{CallError, CallOptions, Client, ConnectOptions, ToolApi, Transport};
+use toolpost_a2e::{CallError, CallOptions, Client, ConnectOptions, HostTransport, ToolApi};
 
 use crate::peer::Peer;
 
@@ -38,7 +38,10 @@ async fn a_call_that_is_stopped_has_a_result() {
 #[tokio::test]
 async fn a_host_that_cannot_cancel_is_not_asked() {
     let mut peer = Peer::start().await;
-    let connect = Client::connect(Transport::http(&peer.url), ConnectOptions::new("tester"));
+    let connect = Client::connect(
+        HostTransport::http(&peer.url),
+        ConnectOptions::new("tester"),
+    );
     let (client, events) = tokio::join!(connect, peer.answer_handshake("s1", json!({})));
     let api = ToolApi::new(&client.unwrap());
     let (call, _) = tokio::join!(api.start(call()), peer.message("tool/call/req"));

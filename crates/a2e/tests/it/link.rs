@@ -5,15 +5,15 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use tokio::{sync::Mutex, task::JoinHandle, time::Instant};
 use toolpost_a2e::{
-    Body, CallError, CallOptions, Client, ConnectError, ConnectOptions, Gone, HandshakeResponse,
-    Link, Message, ToolApi, ToolCallResponse, ToolResult, Transport,
+    Body, CallError, CallOptions, Client, ConnectError, ConnectOptions, HandshakeResponse,
+    HostDeparture, HostTransport, InProcessLink, Message, ToolApi, ToolCallResponse, ToolResult,
 };
 
 /// What a host heard, apart from the handshake.
 type Heard = Arc<Mutex<Vec<Message>>>;
 
 /// A host that answers calls of `echo`, and no others.
-fn host(mut link: Link) -> (Heard, JoinHandle<()>) {
+fn host(mut link: InProcessLink) -> (Heard, JoinHandle<()>) {
     let heard = Heard::default();
     let list = heard.clone();
     let task = tokio::spawn(async move {
@@ -54,9 +54,9 @@ fn welcome() -> HandshakeResponse {
 }
 
 async fn connect(options: ConnectOptions) -> (ToolApi, Heard, JoinHandle<()>) {
-    let (here, there) = Link::pair(16);
+    let (here, there) = InProcessLink::pair(16);
     let (heard, task) = host(there);
-    let client = Client::connect(Transport::Link(here), options)
+    let client = Client::connect(HostTransport::Link(here), options)
         .await
         .unwrap();
     (ToolApi::new(&client), heard, task)
@@ -132,8 +132,8 @@ async fn events_end_with_the_time_too() {
 
 #[tokio::test]
 async fn a_host_that_goes_away() {
-    let (here, mut there) = Link::pair(16);
-    let connecting = tokio::spawn(Client::connect(Transport::Link(here), options()));
+    let (here, mut there) = InProcessLink::pair(16);
+    let connecting = tokio::spawn(Client::connect(HostTransport::Link(here), options()));
     let mut answer = Body::HandshakeResponse(welcome());
     answer.answer_to(&there.receiver.recv().await.unwrap().id);
     there.sender.send(Message::new(answer)).await.unwrap();
@@ -143,18 +143,18 @@ async fn a_host_that_goes_away() {
         .await
         .unwrap();
     drop(there);
-    let gone = CallError::HostGone(Gone::Ended);
+    let gone = CallError::HostGone(HostDeparture::Ended);
     assert_eq!(call.result().await.unwrap_err(), gone);
     assert_eq!(api.call("echo", json!({})).await.unwrap_err(), gone);
     assert!(!api.client().is_open());
 
-    let (here, there) = Link::pair(1);
+    let (here, there) = InProcessLink::pair(1);
     drop(there);
-    let error = Client::connect(Transport::Link(here), options())
+    let error = Client::connect(HostTransport::Link(here), options())
         .await
         .unwrap_err();
     assert!(
-        matches!(error, ConnectError::HostGone(Gone::Ended)),
+        matches!(error, ConnectError::HostGone(HostDeparture::Ended)),
         "{error:?}"
     );
 }
@@ -199,8 +199,8 @@ async fn further_calls_wait_for_a_place() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_link_makes_callers_wait() {
-    let (here, there) = Link::pair(1);
-    let error = Client::connect(Transport::Link(here), options())
+    let (here, there) = InProcessLink::pair(1);
+    let error = Client::connect(HostTransport::Link(here), options())
         .await
         .unwrap_err();
     assert!(matches!(error, ConnectError::Timeout { .. }), "{error:?}");

@@ -1,7 +1,9 @@
 //! Lists of tools, and how long they are kept.
 
 use serde_json::{Value, json};
-use toolpost_a2e::{Body, Client, ConnectOptions, Link, ListOptions, Message, ToolApi, Transport};
+use toolpost_a2e::{
+    Body, Client, ConnectOptions, HostTransport, InProcessLink, ListOptions, Message, ToolApi,
+};
 
 use crate::peer::Peer;
 
@@ -49,7 +51,7 @@ async fn what_is_asked_for() {
 }
 
 /// A host in the same process that counts how often it is asked for its list, and says so in the list.
-async fn counting_host(mut link: Link) {
+async fn counting_host(mut link: InProcessLink) {
     let mut asked = 0;
     while let Some(message) = link.receiver.recv().await {
         let answer = match message.body {
@@ -77,16 +79,16 @@ async fn counting_host(mut link: Link) {
 fn message_of(value: &Value) -> Message {
     toolpost_a2e::codec::decode(
         value.to_string().as_bytes(),
-        toolpost_a2e::codec::Side::Agent,
+        toolpost_a2e::codec::ReaderSide::Agent,
     )
     .unwrap()
 }
 
 #[tokio::test]
 async fn lists_are_kept_until_they_change() {
-    let (here, there) = Link::pair(8);
+    let (here, there) = InProcessLink::pair(8);
     let host = tokio::spawn(counting_host(there));
-    let client = Client::connect(Transport::Link(here), ConnectOptions::new("tester"))
+    let client = Client::connect(HostTransport::Link(here), ConnectOptions::new("tester"))
         .await
         .unwrap();
     let api = ToolApi::new(&client);

@@ -1,7 +1,7 @@
 //! A host that has forgotten the session.
 
 use serde_json::json;
-use toolpost_a2e::{CallError, CallOptions, ListOptions, Notice};
+use toolpost_a2e::{CallError, CallOptions, HostNotice, ListOptions};
 
 use crate::peer::Peer;
 
@@ -34,7 +34,7 @@ async fn what_was_taken_is_lost_and_what_was_not_is_sent_anew() {
         waiting.result().await.unwrap().data,
         Some(json!("second session"))
     );
-    assert!(matches!(notices.next().await, Some(Notice::NewSession)));
+    assert!(matches!(notices.next().await, Some(HostNotice::NewSession)));
     assert_eq!(api.client().welcome().session_id, "s2");
 }
 
@@ -103,7 +103,7 @@ async fn lists_are_fetched_anew() {
     drop(events);
     peer.next("GET /stream").await.answer(404, "{}");
     let events = peer.let_in("s2").await;
-    assert!(matches!(notices.next().await, Some(Notice::NewSession)));
+    assert!(matches!(notices.next().await, Some(HostNotice::NewSession)));
     let host = async {
         let request = peer.message("tool/list/req").await;
         let tools = json!([{ "name": "t", "description": "" }]);

@@ -17,7 +17,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use toolpost_a2e::{Client, ConnectOptions, ToolApi, Transport};
+use toolpost_a2e::{Client, ConnectOptions, HostTransport, ToolApi};
 
 /// Nothing on loopback takes so long.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -88,7 +88,7 @@ impl Peer {
 
     pub(crate) async fn with_options(options: ConnectOptions) -> (Self, Client, Events) {
         let mut peer = Self::start().await;
-        let transport = Transport::http(&peer.url);
+        let transport = HostTransport::http(&peer.url);
         let (client, events) = tokio::join!(Client::connect(transport, options), peer.let_in("s1"));
         (peer, client.unwrap(), events)
     }

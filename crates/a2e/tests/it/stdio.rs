@@ -7,8 +7,8 @@ use std::{
 
 use serde_json::json;
 use toolpost_a2e::{
-    CallError, CallEvent, CallOptions, Client, ConnectError, ConnectOptions, Gone, Stderr,
-    StdioCommand, ToolApi, Transport,
+    CallError, CallEvent, CallOptions, Client, ConnectError, ConnectOptions, HostDeparture,
+    HostTransport, StderrSink, StdioCommand, ToolApi,
 };
 
 /// A host whose tools misbehave, each in its own way.
@@ -54,17 +54,17 @@ fn host() -> StdioCommand {
 async fn connect(command: StdioCommand) -> ToolApi {
     let options = ConnectOptions::new("tester").message_limit(100_000);
     ToolApi::new(
-        &Client::connect(Transport::Stdio(command), options)
+        &Client::connect(HostTransport::Stdio(command), options)
             .await
             .unwrap(),
     )
 }
 
-fn collected() -> (Stderr, Arc<Mutex<Vec<String>>>) {
+fn collected() -> (StderrSink, Arc<Mutex<Vec<String>>>) {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let list = lines.clone();
     (
-        Stderr::Lines(Arc::new(move |line| {
+        StderrSink::Lines(Arc::new(move |line| {
             list.lock().unwrap().push(line.to_owned());
         })),
         lines,
@@ -154,7 +154,7 @@ async fn a_child_that_talks_is_heard_and_not_held_up() {
     assert_eq!(lines.len(), 3_001);
     assert!(lines[2_999].starts_with("line 2999 x"));
 
-    let api = connect(host().stderr(Stderr::Null)).await;
+    let api = connect(host().stderr(StderrSink::Null)).await;
     assert!(api.call("talk", json!({})).await.unwrap().success);
     api.client().close().await;
 }
@@ -163,7 +163,7 @@ async fn a_child_that_talks_is_heard_and_not_held_up() {
 async fn a_child_that_dies() {
     let api = connect(host()).await;
     match api.call("die", json!({})).await.unwrap_err() {
-        CallError::HostGone(Gone::Exited(status)) => assert_eq!(status.code(), Some(3)),
+        CallError::HostGone(HostDeparture::Exited(status)) => assert_eq!(status.code(), Some(3)),
         other => panic!("{other:?}"),
     }
     assert!(matches!(
@@ -213,7 +213,7 @@ async fn a_child_of_a_dropped_client_ends() {
 #[tokio::test]
 async fn a_handshake_over_stdio_can_fail() {
     let fails = async |command: StdioCommand| {
-        Client::connect(Transport::Stdio(command), ConnectOptions::new("tester"))
+        Client::connect(HostTransport::Stdio(command), ConnectOptions::new("tester"))
             .await
             .unwrap_err()
     };
@@ -229,7 +229,7 @@ async fn a_handshake_over_stdio_can_fail() {
     );
     let error = fails(StdioCommand::new("sh").args(["-c", "read line; exit 4"])).await;
     match error {
-        ConnectError::HostGone(Gone::Exited(status)) => assert_eq!(status.code(), Some(4)),
+        ConnectError::HostGone(HostDeparture::Exited(status)) => assert_eq!(status.code(), Some(4)),
         other => panic!("{other:?}"),
     }
 }

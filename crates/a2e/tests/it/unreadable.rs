@@ -1,7 +1,7 @@
 //! Garbage from the host: counted, and never in anybody's way.
 
 use serde_json::json;
-use toolpost_a2e::{CallError, CallOptions, ConnectOptions, ListOptions, Notice, ToolApi};
+use toolpost_a2e::{CallError, CallOptions, ConnectOptions, HostNotice, ListOptions, ToolApi};
 
 use crate::peer::Peer;
 
@@ -99,13 +99,13 @@ async fn what_nobody_asked_for_is_a_notice() {
         .await;
     assert!(matches!(
         notices.next().await,
-        Some(Notice::ToolListChanged)
+        Some(HostNotice::ToolListChanged)
     ));
     assert!(
-        matches!(notices.next().await, Some(Notice::HostError(error)) if error.message == "what?")
+        matches!(notices.next().await, Some(HostNotice::HostError(error)) if error.message == "what?")
     );
     assert!(
-        matches!(notices.next().await, Some(Notice::Push(message)) if message.body.kind() == "mcp/server/push")
+        matches!(notices.next().await, Some(HostNotice::Push(message)) if message.body.kind() == "mcp/server/push")
     );
     drop(client);
     // The connection's own task may still be ending; then there is nobody left to say anything.

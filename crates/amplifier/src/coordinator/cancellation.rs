@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-type Callback = Box<dyn FnOnce() + Send>;
+type CancellationCallback = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
-struct State {
+struct ModuleCancellationState {
     is_canceled: bool,
-    callbacks: Vec<Callback>,
+    callbacks: Vec<CancellationCallback>,
 }
 
 /// Whether somebody said stop.
 #[derive(Clone, Default)]
-pub struct Cancellation(Arc<Mutex<State>>);
+pub struct ModuleCancellation(Arc<Mutex<ModuleCancellationState>>);
 
 /// Says stop.
 #[derive(Clone)]
-pub struct CancelSwitch(Cancellation);
+pub struct CancelSwitch(ModuleCancellation);
 
-impl Cancellation {
+impl ModuleCancellation {
     /// Whether somebody did.
     pub fn is_canceled(&self) -> bool {
         self.0.lock().is_canceled
@@ -40,8 +40,8 @@ impl Cancellation {
 
 impl CancelSwitch {
     /// A switch, and what it switches.
-    pub fn new() -> (Self, Cancellation) {
-        let cancellation = Cancellation::default();
+    pub fn new() -> (Self, ModuleCancellation) {
+        let cancellation = ModuleCancellation::default();
         (Self(cancellation.clone()), cancellation)
     }
 

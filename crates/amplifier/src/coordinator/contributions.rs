@@ -8,13 +8,14 @@ use toolpost_model::BoxFuture;
 
 use crate::MountError;
 
-type Callback = Arc<dyn Fn() -> BoxFuture<'static, Result<Value, MountError>> + Send + Sync>;
+type ContributionCallback =
+    Arc<dyn Fn() -> BoxFuture<'static, Result<Value, MountError>> + Send + Sync>;
 
 #[derive(Clone)]
 struct Contributor {
     channel: String,
     name: String,
-    callback: Callback,
+    callback: ContributionCallback,
 }
 
 #[derive(Default)]
@@ -26,7 +27,7 @@ impl Contributions {
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Value, MountError>> + Send + 'static,
     {
-        let callback: Callback = Arc::new(move || Box::pin(callback()));
+        let callback: ContributionCallback = Arc::new(move || Box::pin(callback()));
         let contributor = Contributor {
             channel,
             name,

@@ -139,7 +139,7 @@ impl Default for HookResult {
 
 /// A question to a person.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Approval {
+pub struct HookApprovalQuestion {
     /// What is asked.
     pub prompt: String,
     /// What can be answered.
@@ -212,8 +212,8 @@ impl HookResult {
     }
 
     /// What a person is to be asked, where the answer asks for one.
-    pub fn approval(&self) -> Option<Approval> {
-        (self.action == HookAction::AskUser).then(|| Approval {
+    pub fn approval(&self) -> Option<HookApprovalQuestion> {
+        (self.action == HookAction::AskUser).then(|| HookApprovalQuestion {
             prompt: self
                 .approval_prompt
                 .clone()

@@ -6,12 +6,12 @@ use toolpost_model::HookStanding;
 
 use super::{
     answer::{ContextInjection, HookAction, HookResult},
-    registry::{Handler, HookFailure},
+    registry::{HookFailure, RegisteredHandler},
 };
 
 /// What was said so far. Each handler is shown the data as those before it left it.
 #[derive(Debug)]
-pub struct Gathering {
+pub struct HookResultCollector {
     data: Value,
     is_changed: bool,
     denied: Option<HookResult>,
@@ -21,7 +21,7 @@ pub struct Gathering {
     notes: Vec<String>,
 }
 
-impl Gathering {
+impl HookResultCollector {
     /// Nothing said yet.
     pub fn new(data: Value) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Gathering {
     /// a message; whatever else it wanted is noted.
     pub fn take(
         &mut self,
-        handler: &Handler,
+        handler: &RegisteredHandler,
         standing: HookStanding,
         answer: Result<HookResult, HookFailure>,
         event: &str,

@@ -14,7 +14,7 @@ impl HookResult {
     pub fn read(value: &Value) -> Result<Self, UnfitAnswer> {
         let fields = match value {
             Value::Null => return Ok(Self::proceed()),
-            Value::Object(fields) => Fields(fields),
+            Value::Object(fields) => HookResultFields(fields),
             other => return Err(UnfitAnswer(format!("{} instead of an object", kind(other)))),
         };
         let usual = Self::default();
@@ -94,9 +94,9 @@ fn approval_default(word: &str) -> Option<ApprovalDefault> {
     })
 }
 
-struct Fields<'a>(&'a Map<String, Value>);
+struct HookResultFields<'a>(&'a Map<String, Value>);
 
-impl<'a> Fields<'a> {
+impl<'a> HookResultFields<'a> {
     fn given(&self, key: &str) -> Option<&'a Value> {
         self.0.get(key).filter(|value| !value.is_null())
     }
@@ -162,7 +162,7 @@ impl<'a> Fields<'a> {
             UnfitAnswer("`context_injections` is not a list of objects with `content`".to_owned())
         };
         let read = |item: &Value| {
-            let fields = Fields(item.as_object().ok_or_else(unfit)?);
+            let fields = HookResultFields(item.as_object().ok_or_else(unfit)?);
             Ok(ContextInjection {
                 content: fields.text("content")?.ok_or_else(unfit)?,
                 role: fields.word("role", role)?.unwrap_or_default(),

@@ -15,7 +15,7 @@ use toolpost_model::{BoxFuture, HookStanding};
 
 use super::{
     answer::{HookResult, UnfitAnswer},
-    gathering::Gathering,
+    gathering::HookResultCollector,
 };
 use crate::{ModuleId, events};
 
@@ -66,19 +66,19 @@ impl HookFailure {
 /// The handlers of a session's modules. A handle: clones are the same registry.
 #[derive(Clone, Default)]
 pub struct HookRegistry {
-    shared: Arc<Shared>,
+    shared: Arc<HookRegistryState>,
     module: Option<ModuleId>,
 }
 
 #[derive(Default)]
-struct Shared {
-    handlers: Mutex<Vec<Handler>>,
+struct HookRegistryState {
+    handlers: Mutex<Vec<RegisteredHandler>>,
     next: AtomicU64,
 }
 
 /// A handler among the others.
 #[derive(Clone)]
-pub struct Handler {
+pub struct RegisteredHandler {
     id: u64,
     subscription: String,
     priority: i32,
@@ -89,7 +89,7 @@ pub struct Handler {
 
 /// Takes a handler out again. Without it the handler stays for the session.
 pub struct Registration {
-    shared: Arc<Shared>,
+    shared: Arc<HookRegistryState>,
     id: u64,
 }
 
@@ -121,7 +121,7 @@ impl HookRegistry {
         handler: impl HookHandler,
     ) -> Registration {
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
-        let handler = Handler {
+        let handler = RegisteredHandler {
             id,
             subscription: subscription.into(),
             priority,
@@ -140,7 +140,7 @@ impl HookRegistry {
     }
 
     /// The handlers that an event concerns, in the order in which they are asked.
-    pub fn handlers(&self, event: &str) -> Vec<Handler> {
+    pub fn handlers(&self, event: &str) -> Vec<RegisteredHandler> {
         let handlers = self.shared.handlers.lock();
         handlers
             .iter()
@@ -162,7 +162,7 @@ impl HookRegistry {
     /// that breaks is passed over, as it is in Amplifier, and one that answers nonsense denies. No handler has a time
     /// limit here; whoever asks about a call sets one.
     pub async fn emit(&self, event: &str, data: Value) -> HookResult {
-        let mut gathering = Gathering::new(data);
+        let mut gathering = HookResultCollector::new(data);
         for handler in self.handlers(event) {
             match handler.ask(event, gathering.data()).await {
                 Ok(answer) => gathering.heed(&handler.name, answer, event),
@@ -196,7 +196,7 @@ impl HookRegistry {
     }
 }
 
-impl Handler {
+impl RegisteredHandler {
     /// The name it was registered under.
     pub fn name(&self) -> &str {
         &self.name
@@ -213,7 +213,7 @@ impl Handler {
     }
 }
 
-impl fmt::Debug for Handler {
+impl fmt::Debug for RegisteredHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handler")
             .field("name", &self.name)

@@ -3,16 +3,16 @@
 
 use serde_json::{Map, Value};
 
-use super::answer::{Approval, HookAction, HookResult, UnfitAnswer};
+use super::answer::{HookAction, HookApprovalQuestion, HookResult, UnfitAnswer};
 use crate::{ToolResult, events};
 
 /// What an answer means for a call. Nothing set: it goes on.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wants {
+pub struct HookDemands {
     /// The call must not be made, or its result not be seen: why.
     pub stop: Option<String>,
     /// A person must say yes first.
-    pub ask: Option<Approval>,
+    pub ask: Option<HookApprovalQuestion>,
     /// Other arguments, before the call.
     pub tool_input: Option<Map<String, Value>>,
     /// Another result, after the call.
@@ -29,11 +29,11 @@ impl HookResult {
     /// What the answer to an event means for the call that the event told of; `sent` is the event's payload, so that
     /// only what is other than it counts as a change. A change survives beside a question or a word for the model. At
     /// the other events than `tool:pre`, `tool:post` and `tool:error` nothing can be changed.
-    pub fn wants(&self, event: &str, sent: &Value) -> Result<Wants, UnfitAnswer> {
-        let mut wants = Wants {
+    pub fn wants(&self, event: &str, sent: &Value) -> Result<HookDemands, UnfitAnswer> {
+        let mut wants = HookDemands {
             reason: self.reason.clone(),
             message: self.message(),
-            ..Wants::default()
+            ..HookDemands::default()
         };
         match self.action {
             HookAction::Deny => {
@@ -41,7 +41,7 @@ impl HookResult {
                     .reason
                     .clone()
                     .unwrap_or_else(|| "it gave no reason".to_owned());
-                return Ok(Wants {
+                return Ok(HookDemands {
                     stop: Some(reason),
                     ..wants
                 });

@@ -1,6 +1,6 @@
 use super::{
-    ComponentError, DeclaredTransport, FolderError, FolderNames, FoundIn, Manifest, ManifestError,
-    ModuleType, component_type, detect,
+    ComponentError, DeclaredTransport, FolderError, FolderNames, FoundIn, ModuleManifest,
+    ModuleManifestError, ModuleType, component_type, detect,
 };
 
 fn python() -> DeclaredTransport {
@@ -60,7 +60,7 @@ fn a_manifest_says_what_the_module_is_and_how_it_runs() {
             python(),
         ),
     ] {
-        let read = Manifest::read(text).unwrap();
+        let read = ModuleManifest::read(text).unwrap();
         assert_eq!(
             (read.module_type, read.transport, read.notes),
             (module_type, transport, vec![]),
@@ -71,7 +71,7 @@ fn a_manifest_says_what_the_module_is_and_how_it_runs() {
 
 #[test]
 fn an_unknown_transport_means_python_and_is_told() {
-    let read = Manifest::read("[module]\ntype = 'tool'\ntransport = 'wsam'").unwrap();
+    let read = ModuleManifest::read("[module]\ntype = 'tool'\ntransport = 'wsam'").unwrap();
     assert_eq!(
         read.transport,
         DeclaredTransport::Python {
@@ -87,7 +87,7 @@ fn an_unknown_transport_means_python_and_is_told() {
 
 #[test]
 fn a_digest_that_nobody_looks_at_is_told() {
-    let read = Manifest::read("[module]\ntype = 'tool'\nsha256 = 'x'").unwrap();
+    let read = ModuleManifest::read("[module]\ntype = 'tool'\nsha256 = 'x'").unwrap();
     assert!(read.notes[0].contains("`sha256`"), "{:?}", read.notes);
 }
 
@@ -96,56 +96,59 @@ fn a_manifest_that_makes_no_sense_is_refused_by_name() {
     let upper = "0123456789ABCDEF".repeat(4);
     let hashed = format!("[module]\ntransport = 'wasm'\ntype = 'tool'\nsha256 = '{upper}'");
     for (text, expected) in [
-        ("", ManifestError::NoModule),
-        ("[grpc]\nendpoint = 'a:1'", ManifestError::NoModule),
-        ("[module]\ntransport = 'wasm'", ManifestError::NoType),
+        ("", ModuleManifestError::NoModule),
+        ("[grpc]\nendpoint = 'a:1'", ModuleManifestError::NoModule),
+        ("[module]\ntransport = 'wasm'", ModuleManifestError::NoType),
         (
             "[module]\ntype = 'tol'",
-            ManifestError::UnknownType("tol".to_owned()),
+            ModuleManifestError::UnknownType("tol".to_owned()),
         ),
         (
             "[module]\ntype='tool'\ntransport='wasm'\nartifact='../a.wasm'",
-            ManifestError::Artifact("../a.wasm".into()),
+            ModuleManifestError::Artifact("../a.wasm".into()),
         ),
         (
             "[module]\ntype='tool'\ntransport='wasm'\nartifact='.a.wasm'",
-            ManifestError::Artifact(".a.wasm".into()),
+            ModuleManifestError::Artifact(".a.wasm".into()),
         ),
         (
             "[module]\ntype='tool'\ntransport='wasm'\nartifact='a\\b'",
-            ManifestError::Artifact("a\\\\b".into()),
+            ModuleManifestError::Artifact("a\\\\b".into()),
         ),
         (
             "[module]\ntype='tool'\ntransport='wasm'\nartifact=''",
-            ManifestError::Artifact(String::new()),
+            ModuleManifestError::Artifact(String::new()),
         ),
-        (hashed.as_str(), ManifestError::Sha256(upper)),
+        (hashed.as_str(), ModuleManifestError::Sha256(upper)),
         (
             "[module]\ntype='tool'\ntransport='rust'",
-            ManifestError::NoCrate,
+            ModuleManifestError::NoCrate,
         ),
         (
             "[module]\ntype='tool'\ntransport='rust'\ncrate='../x'",
-            ManifestError::Crate("../x".into()),
+            ModuleManifestError::Crate("../x".into()),
         ),
         (
             "[module]\ntype='tool'\ntransport='rust'\ncrate='-x'",
-            ManifestError::Crate("-x".into()),
+            ModuleManifestError::Crate("-x".into()),
         ),
         (
             "[module]\ntype='tool'\ntransport='grpc'",
-            ManifestError::NoEndpoint,
+            ModuleManifestError::NoEndpoint,
         ),
         (
             "[module]\ntype='tool'\ntransport='grpc'\n[grpc]\nendpoint='  '",
-            ManifestError::NoEndpoint,
+            ModuleManifestError::NoEndpoint,
         ),
     ] {
-        assert_eq!(Manifest::read(text), Err(expected), "{text}");
+        assert_eq!(ModuleManifest::read(text), Err(expected), "{text}");
     }
     for broken in ["[module", "[module]\ntype = 5", "module = 'tool'"] {
         assert!(
-            matches!(Manifest::read(broken), Err(ManifestError::Toml(_))),
+            matches!(
+                ModuleManifest::read(broken),
+                Err(ModuleManifestError::Toml(_))
+            ),
             "{broken}"
         );
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::ModuleSource;
 
-use super::{NoteWeight, Reading, kind_of, merge};
+use super::{NoteWeight, PlanDiagnostics, kind_of, merge};
 
 /// More modules than this no plan has that was meant.
 const MOST: usize = 256;
@@ -12,14 +12,14 @@ const MOST: usize = 256;
 /// A list of entries, in the order they first came in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Entries {
-    pub(super) list: Vec<Entry>,
+    pub(super) list: Vec<PlanEntry>,
     /// Whether it takes the place of the list beneath.
     replaces: bool,
 }
 
 /// A module as one plan names it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct PlanEntry {
     /// What it is merged by: its `id`, or its `module`.
     pub(super) key: String,
     /// `None`: it changes an entry of another plan.
@@ -65,7 +65,7 @@ impl Entries {
     }
 }
 
-impl Entry {
+impl PlanEntry {
     fn lay(&mut self, over: Self) {
         self.module = over.module.or(self.module.take());
         self.source = over.source.or(self.source.take());
@@ -74,7 +74,7 @@ impl Entry {
 }
 
 /// Reads a section of entries.
-pub(super) fn entries(section: &str, value: &Value, reading: &mut Reading<'_>) -> Entries {
+pub(super) fn entries(section: &str, value: &Value, reading: &mut PlanDiagnostics<'_>) -> Entries {
     let (items, replaces) = match (value, merge::replacement(value)) {
         (_, Some(items)) => (items, true),
         (Value::Array(items), None) => (items, false),
@@ -117,7 +117,7 @@ pub(super) fn entries(section: &str, value: &Value, reading: &mut Reading<'_>) -
     Entries { replaces, ..read }
 }
 
-fn entry(path: &str, item: &Value, reading: &mut Reading<'_>) -> Option<Entry> {
+fn entry(path: &str, item: &Value, reading: &mut PlanDiagnostics<'_>) -> Option<PlanEntry> {
     let Value::Object(table) = item else {
         let message = format!(
             "a module is a table with a `module`, and this is {}",
@@ -154,7 +154,7 @@ fn entry(path: &str, item: &Value, reading: &mut Reading<'_>) -> Option<Entry> {
         };
         reading.note(path, NoteWeight::Info, message);
     }
-    Some(Entry {
+    Some(PlanEntry {
         key,
         module,
         source,
@@ -168,7 +168,7 @@ fn name(
     path: &str,
     key: &str,
     value: Option<&Value>,
-    reading: &mut Reading<'_>,
+    reading: &mut PlanDiagnostics<'_>,
 ) -> Option<Option<String>> {
     match value {
         None | Some(Value::Null) => Some(None),
@@ -201,7 +201,11 @@ fn name(
     }
 }
 
-fn config(path: &str, value: Option<&Value>, reading: &mut Reading<'_>) -> Map<String, Value> {
+fn config(
+    path: &str,
+    value: Option<&Value>,
+    reading: &mut PlanDiagnostics<'_>,
+) -> Map<String, Value> {
     match value {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(table)) => {
@@ -221,7 +225,7 @@ fn config(path: &str, value: Option<&Value>, reading: &mut Reading<'_>) -> Map<S
 pub(super) fn one_override(
     path: &str,
     value: &Value,
-    reading: &mut Reading<'_>,
+    reading: &mut PlanDiagnostics<'_>,
 ) -> Option<Override> {
     let Value::Object(table) = value else {
         let message = format!("an override is a table, and this is {}", kind_of(value));

@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::{BundleHeader, IncludeEntry, IncludeTarget, NoteWeight, Plan, Reading, entry, kind_of};
+use super::{
+    BundleHeader, BundleIncludeEntry, IncludeTarget, MountPlan, NoteWeight, PlanDiagnostics, entry,
+    kind_of,
+};
 
 /// Sections that belong to the agent, with what they are for.
 const OF_THE_AGENT: [(&str, &str); 10] = [
@@ -18,7 +21,7 @@ const OF_THE_AGENT: [(&str, &str); 10] = [
     ("metadata", "its author's notes"),
 ];
 
-pub(super) fn read(value: &Value, reading: &mut Reading<'_>) -> Plan {
+pub(super) fn read(value: &Value, reading: &mut PlanDiagnostics<'_>) -> MountPlan {
     let empty = Map::new();
     let root = match value {
         Value::Object(root) => root,
@@ -30,10 +33,10 @@ pub(super) fn read(value: &Value, reading: &mut Reading<'_>) -> Plan {
                 kind_of(other)
             );
             reading.error("", "root_type", message);
-            return Plan::default();
+            return MountPlan::default();
         }
     };
-    let mut plan = Plan::default();
+    let mut plan = MountPlan::default();
     for (section, value) in root {
         match section.as_str() {
             "tools" => plan.tools = entry::entries(section, value, reading),
@@ -61,7 +64,7 @@ pub(super) fn read(value: &Value, reading: &mut Reading<'_>) -> Plan {
     plan
 }
 
-fn of_the_agent(section: &str, reading: &mut Reading<'_>) {
+fn of_the_agent(section: &str, reading: &mut PlanDiagnostics<'_>) {
     let what = OF_THE_AGENT
         .iter()
         .find(|(name, _)| *name == section)
@@ -72,7 +75,7 @@ fn of_the_agent(section: &str, reading: &mut Reading<'_>) {
 }
 
 /// Of no concern here, but a plan that no agent would take should not be taken either.
-fn session(value: &Value, reading: &mut Reading<'_>) {
+fn session(value: &Value, reading: &mut PlanDiagnostics<'_>) {
     let Value::Object(table) = value else {
         let message = format!("`session` must be a table, and is {}", kind_of(value));
         reading.error("session", "session_type", message);
@@ -110,7 +113,7 @@ fn session(value: &Value, reading: &mut Reading<'_>) {
     }
 }
 
-fn header(value: &Value, reading: &mut Reading<'_>) -> BundleHeader {
+fn header(value: &Value, reading: &mut PlanDiagnostics<'_>) -> BundleHeader {
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     if !value.is_object() && !value.is_null() {
         let message = format!("`bundle` must be a table, and is {}", kind_of(value));
@@ -122,7 +125,7 @@ fn header(value: &Value, reading: &mut Reading<'_>) -> BundleHeader {
     }
 }
 
-fn includes(value: &Value, reading: &mut Reading<'_>) -> Vec<IncludeEntry> {
+fn includes(value: &Value, reading: &mut PlanDiagnostics<'_>) -> Vec<BundleIncludeEntry> {
     let Value::Array(items) = value else {
         if !value.is_null() {
             let message = format!("`includes` must be a list, and is {}", kind_of(value));
@@ -139,7 +142,7 @@ fn includes(value: &Value, reading: &mut Reading<'_>) -> Vec<IncludeEntry> {
         };
         let named = source.as_str().and_then(named);
         let target = named.or_else(|| reading.source(&path, source).map(IncludeTarget::Source));
-        found.extend(target.map(|target| IncludeEntry {
+        found.extend(target.map(|target| BundleIncludeEntry {
             target,
             place: reading.place(&path),
         }));
@@ -157,7 +160,7 @@ fn named(text: &str) -> Option<IncludeTarget> {
     })
 }
 
-fn overrides(plan: &mut Plan, value: &Value, reading: &mut Reading<'_>) {
+fn overrides(plan: &mut MountPlan, value: &Value, reading: &mut PlanDiagnostics<'_>) {
     let Value::Object(table) = value else {
         if !value.is_null() {
             let message = format!(
@@ -177,7 +180,7 @@ fn overrides(plan: &mut Plan, value: &Value, reading: &mut Reading<'_>) {
 }
 
 /// `sources: {modules: {<module>: <source>}}`, as settings of the agent have it.
-fn sources(plan: &mut Plan, value: &Value, reading: &mut Reading<'_>) {
+fn sources(plan: &mut MountPlan, value: &Value, reading: &mut PlanDiagnostics<'_>) {
     let modules = match value {
         Value::Object(table) => table.get("modules").unwrap_or(&Value::Null),
         Value::Null => return,

@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 use crate::{ModuleId, ModuleKind, ModuleSource, PlannedModule};
 
 use super::{
-    NoteWeight, Plan, PlanNote,
-    entry::{Entry, Override},
+    MountPlan, NoteWeight, PlanNote,
+    entry::{Override, PlanEntry},
     merge,
 };
 
-impl Plan {
+impl MountPlan {
     /// The modules, in their order: tools, then hooks. An entry that cannot be mounted stays, under its `id` and with a
     /// source that gives the reason: it may be a guard, and whoever loads the modules reports it as missing.
     pub fn settle(&self) -> (Vec<PlannedModule>, Vec<PlanNote>) {
@@ -72,7 +72,7 @@ impl Plan {
     }
 
     /// What is laid over an entry: by its module, and more exactly by its `id`.
-    fn override_of(&self, entry: &Entry, module: &str) -> Option<Override> {
+    fn override_of(&self, entry: &PlanEntry, module: &str) -> Option<Override> {
         let of_module = self.overrides.get(module).cloned();
         let of_id = self
             .overrides

@@ -14,8 +14,8 @@ fn lookup(name: &str) -> Option<String> {
     }
 }
 
-fn read(value: &Value) -> Result<(Plan, Vec<PlanNote>), PlanErrors> {
-    Plan::read(
+fn read(value: &Value) -> Result<(MountPlan, Vec<PlanNote>), PlanErrors> {
+    MountPlan::read(
         value,
         PlanFile {
             name: "plan.yaml",
@@ -26,7 +26,7 @@ fn read(value: &Value) -> Result<(Plan, Vec<PlanNote>), PlanErrors> {
 }
 
 fn planned(values: &[Value]) -> Vec<PlannedModule> {
-    let plan = values.iter().fold(Plan::default(), |under, value| {
+    let plan = values.iter().fold(MountPlan::default(), |under, value| {
         read(value).unwrap().0.over(under)
     });
     plan.settle().0
@@ -266,7 +266,7 @@ fn a_bundle_names_what_it_builds_on() {
         "includes": ["./base.yaml", { "bundle": "git+https://h/o/r@main" }, "foundation:behaviors/x"],
     });
     let (plan, notes) = read(&value).unwrap();
-    let told = |include: &IncludeEntry| match &include.target {
+    let told = |include: &BundleIncludeEntry| match &include.target {
         IncludeTarget::Source(source) => source.to_string(),
         IncludeTarget::Named { namespace, path } => format!("{path} of {namespace}"),
     };

@@ -8,14 +8,14 @@ use crate::json::escaped_unit;
 
 /// Who would write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum JsonTextStyle {
     /// `json.dumps`: ASCII alone, a blank after each comma and colon.
     Dumps,
     /// The models' own dump: as short as it can be.
     Compact,
 }
 
-impl Style {
+impl JsonTextStyle {
     fn separator(self, byte: u8) -> &'static str {
         match (self, byte) {
             (Self::Dumps, b':') => ": ",
@@ -60,7 +60,7 @@ impl Style {
 }
 
 /// Valid JSON in a style.
-pub(crate) fn rewrite(text: &str, style: Style) -> String {
+pub(crate) fn rewrite(text: &str, style: JsonTextStyle) -> String {
     let mut written = String::with_capacity(text.len() + text.len() / 8);
     let mut at = 0;
     while let Some(byte) = text.as_bytes().get(at) {
@@ -92,7 +92,7 @@ fn number_end(text: &str, at: usize) -> usize {
 }
 
 /// Writes the string that begins at a place, and says where it ends.
-fn string(text: &str, start: usize, style: Style, written: &mut String) -> usize {
+fn string(text: &str, start: usize, style: JsonTextStyle, written: &mut String) -> usize {
     written.push('"');
     let mut at = start + 1;
     while let Some(c) = text[at..].chars().next() {
@@ -113,7 +113,7 @@ fn string(text: &str, start: usize, style: Style, written: &mut String) -> usize
 }
 
 /// Writes what an escape stands for, and says where it ends.
-fn escape(text: &str, at: usize, style: Style, written: &mut String) -> usize {
+fn escape(text: &str, at: usize, style: JsonTextStyle, written: &mut String) -> usize {
     let Some(unit) = escaped_unit(text, at) else {
         return short_escape(text, at, style, written);
     };
@@ -130,7 +130,7 @@ fn escape(text: &str, at: usize, style: Style, written: &mut String) -> usize {
     }
 }
 
-fn short_escape(text: &str, at: usize, style: Style, written: &mut String) -> usize {
+fn short_escape(text: &str, at: usize, style: JsonTextStyle, written: &mut String) -> usize {
     let meant = match text.as_bytes().get(at + 1) {
         Some(b'n') => '\n',
         Some(b'r') => '\r',

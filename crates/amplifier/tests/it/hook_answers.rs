@@ -1,7 +1,9 @@
 //! What handlers answer, and what it means for a call.
 
 use serde_json::{Value, json};
-use toolpost_amplifier::{ApprovalDefault, HookAction, HookResult, ToolResult, Wants, events};
+use toolpost_amplifier::{
+    ApprovalDefault, HookAction, HookDemands, HookResult, ToolResult, events,
+};
 
 fn object(value: &Value) -> serde_json::Map<String, Value> {
     value.as_object().unwrap().clone()
@@ -72,10 +74,13 @@ fn a_change_is_what_differs_from_what_was_sent() {
             .wants(events::TOOL_PRE, &sent)
             .unwrap()
     };
-    assert_eq!(wants(json!({"tool_input": {"a": 1}})), Wants::default());
+    assert_eq!(
+        wants(json!({"tool_input": {"a": 1}})),
+        HookDemands::default()
+    );
     assert_eq!(
         wants(json!({"tool_name": "other"})),
-        Wants::default(),
+        HookDemands::default(),
         "only the input can be changed"
     );
     assert_eq!(

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Map, Value, json};
 use toolpost_amplifier::{
     Coordinator, HookResult, LoadReason, Module, ModuleId, ModuleKind, MountChange, MountError,
-    MountState, Mounted, Tool, ToolError, ToolResult, mount,
+    MountReturn, MountState, Tool, ToolError, ToolResult, mount,
 };
 use toolpost_model::{BoxFuture, SessionId};
 
@@ -52,7 +52,7 @@ async fn a_tool_is_there_once_whether_it_was_mounted_or_only_returned() {
     mounted(&both, "m", |own: Coordinator, _| async move {
         let tool: Arc<dyn Tool> = Arc::new(Named("a"));
         own.mount(Arc::clone(&tool))?;
-        Ok(Mounted::Tool(tool))
+        Ok(MountReturn::Tool(tool))
     })
     .await
     .unwrap();
@@ -62,7 +62,7 @@ async fn a_tool_is_there_once_whether_it_was_mounted_or_only_returned() {
     mounted(&renamed, "m", |own: Coordinator, _| async move {
         let tool: Arc<dyn Tool> = Arc::new(Named("a"));
         own.mount_as("b", Arc::clone(&tool))?;
-        Ok(Mounted::Tool(tool))
+        Ok(MountReturn::Tool(tool))
     })
     .await
     .unwrap();
@@ -74,7 +74,7 @@ async fn a_tool_is_there_once_whether_it_was_mounted_or_only_returned() {
 
     let returned = coordinator();
     mounted(&returned, "m", |_, _| async {
-        Ok(Mounted::tool(Named("a")))
+        Ok(MountReturn::tool(Named("a")))
     })
     .await
     .unwrap();
@@ -91,7 +91,7 @@ async fn several_tools_and_nothing_returned_is_the_usual_case() {
             assert_eq!(config["key"], "value");
             own.mount(Arc::new(Named("a")))?;
             own.mount(Arc::new(Named("b")))?;
-            Ok(Mounted::Nothing)
+            Ok(MountReturn::Nothing)
         },
     )
     .await
@@ -118,10 +118,10 @@ async fn several_tools_and_nothing_returned_is_the_usual_case() {
 #[tokio::test]
 async fn to_return_nothing_and_bring_nothing_is_to_decline() {
     let coordinator = coordinator();
-    let state = mounted(&coordinator, "m", |_, _| async { Ok(Mounted::Nothing) }).await;
+    let state = mounted(&coordinator, "m", |_, _| async { Ok(MountReturn::Nothing) }).await;
     assert_eq!(state, Ok(MountState::Declined));
     let state = mounted(&coordinator, "n", |_, _| async {
-        Ok(Mounted::tool(Named("a")))
+        Ok(MountReturn::tool(Named("a")))
     })
     .await;
     assert_eq!(state, Ok(MountState::Mounted));
@@ -131,7 +131,7 @@ async fn to_return_nothing_and_bring_nothing_is_to_decline() {
 async fn a_cleanup_without_anything_to_clean_up_is_a_failure_that_says_so() {
     let coordinator = coordinator();
     let failed = mounted(&coordinator, "m", |_, _| async {
-        Ok(Mounted::cleanup(|| async { Ok(()) }))
+        Ok(MountReturn::cleanup(|| async { Ok(()) }))
     })
     .await;
     let message = "it was mounted and brought no tool".to_owned();
@@ -142,7 +142,7 @@ async fn a_cleanup_without_anything_to_clean_up_is_a_failure_that_says_so() {
 async fn a_module_that_fails_leaves_nothing_behind() {
     let (coordinator, cleaned) = (coordinator(), Arc::new(Mutex::new(0)));
     mounted(&coordinator, "good", |_, _| async {
-        Ok(Mounted::tool(Named("kept")))
+        Ok(MountReturn::tool(Named("kept")))
     })
     .await
     .unwrap();
@@ -174,12 +174,12 @@ async fn a_module_that_fails_leaves_nothing_behind() {
 async fn a_name_is_never_taken_over() {
     let coordinator = coordinator();
     mounted(&coordinator, "one", |_, _| async {
-        Ok(Mounted::tool(Named("a")))
+        Ok(MountReturn::tool(Named("a")))
     })
     .await
     .unwrap();
     let failed = mounted(&coordinator, "two", |_, _| async {
-        Ok(Mounted::tool(Named("a")))
+        Ok(MountReturn::tool(Named("a")))
     })
     .await;
     let message = "the tool name `a` is taken by the module `one`";
@@ -212,7 +212,7 @@ async fn cleanups_run_backwards_and_none_stops_the_others() {
         let order = Arc::clone(&returned);
         async move {
             own.mount(Arc::new(Named("a")))?;
-            Ok(Mounted::cleanup(move || async move {
+            Ok(MountReturn::cleanup(move || async move {
                 order.lock().unwrap().push(4);
                 Ok(())
             }))

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolpost_amplifier::{ContentBlock, ToolError, ToolResult, into_outcome, of_result};
 use toolpost_model::{
-    Content, Disposition, ErrorClass, InvocationId, Outcome, Recoverability, RetryGuidance,
+    Disposition, ErrorClass, InvocationId, Outcome, Recoverability, ResultContent, RetryGuidance,
     Timings, ToolFailure, ToolOutput,
 };
 
@@ -58,15 +58,15 @@ fn hosted(end: Result<ToolOutput, ToolFailure>) -> toolpost_model::ToolResult {
 #[test]
 fn a_success_is_shown_in_the_contracts_words() {
     let output = into_outcome(parsed(r#"{"output": {"b": 1, "a": 2}}"#)).unwrap();
-    assert_eq!(output.content, [Content::text(r#"{"b": 1, "a": 2}"#)]);
+    assert_eq!(output.content, [ResultContent::text(r#"{"b": 1, "a": 2}"#)]);
     assert_eq!(output.structured, Some(json!({"a": 2, "b": 1})));
     let output = into_outcome(parsed(r#"{"output": true}"#)).unwrap();
     assert_eq!(
         (output.content, output.structured),
-        (vec![Content::text("True")], None)
+        (vec![ResultContent::text("True")], None)
     );
     let output = into_outcome(parsed("{}")).unwrap();
-    assert_eq!(output.content, [Content::text("Success")]);
+    assert_eq!(output.content, [ResultContent::text("Success")]);
 }
 
 #[test]
@@ -74,14 +74,14 @@ fn pieces_follow_the_text_and_stand_alone_without_one() {
     let image = ContentBlock::image("image/png", b"hi").unwrap();
     let pieces = vec![ContentBlock::Text("seen".to_owned()), image];
     let shown = [
-        Content::text("seen"),
-        Content::Image {
+        ResultContent::text("seen"),
+        ResultContent::Image {
             data: "aGk=".to_owned(),
             media_type: "image/png".to_owned(),
         },
     ];
     let output = into_outcome(ToolResult::success("x").with_content(pieces.clone())).unwrap();
-    assert_eq!(output.content[0], Content::text("x"));
+    assert_eq!(output.content[0], ResultContent::text("x"));
     assert_eq!(output.content[1..], shown);
     let output = into_outcome(ToolResult::success(Value::Null).with_content(pieces)).unwrap();
     assert_eq!(output.content, shown);
@@ -107,7 +107,7 @@ fn of_a_failure_nothing_is_lost() {
     assert_eq!(failure.message, "the tool failed and gave no reason");
     assert_eq!(
         failure.content,
-        [Content::text(r#"{"stdout": "x", "returncode": 1}"#)]
+        [ResultContent::text(r#"{"stdout": "x", "returncode": 1}"#)]
     );
     assert_eq!(
         failure.details,
@@ -117,7 +117,7 @@ fn of_a_failure_nothing_is_lost() {
     let failure =
         into_outcome(parsed(r#"{"success": false, "output": "first\nsecond"}"#)).unwrap_err();
     assert_eq!(failure.message, "first");
-    assert_eq!(failure.content, [Content::text("first\nsecond")]);
+    assert_eq!(failure.content, [ResultContent::text("first\nsecond")]);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_tool_that_could_not_even_try_fails_with_what_it_knows() {
         (failure.message.as_str(), failure.exit_code),
         ("boom", Some(3))
     );
-    assert_eq!(failure.content, [Content::text("out")]);
+    assert_eq!(failure.content, [ResultContent::text("out")]);
     let failure = ToolError::NotFound {
         name: "x".to_owned(),
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolpost_amplifier::{
-    Gathering, HookAction, HookFailure, HookRegistry, HookResult, UnfitAnswer,
+    HookAction, HookFailure, HookRegistry, HookResult, HookResultCollector, UnfitAnswer,
 };
 use toolpost_model::HookStanding;
 
@@ -160,7 +160,7 @@ fn gathered(
     hooks.register("e", 0, "h", |_: String, _: Value| {
         std::future::ready(Ok(HookResult::proceed()))
     });
-    let mut gathering = Gathering::new(json!({}));
+    let mut gathering = HookResultCollector::new(json!({}));
     gathering.take(&hooks.handlers("e")[0], standing, says, "e");
     let notes = gathering.notes().to_vec();
     (gathering.finish(), notes)

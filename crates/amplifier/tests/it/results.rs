@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use toolpost_amplifier::{ContentBlock, Json, ResultError, ToolCall, ToolResult, ToolSpec};
+use toolpost_amplifier::{ContentBlock, ResultError, ToolCall, ToolResult, ToolSpec, VerbatimJson};
 
 /// One row: what a tool gave, and what the package makes of it. What the package itself cannot write is not there.
 #[derive(Deserialize)]
@@ -153,7 +153,8 @@ fn calls_and_specs_keep_what_they_do_not_know() {
 
 #[test]
 fn json_remembers_how_it_was_written() {
-    let json = Json::parse(r#" {"b": 123456789012345678901234567890, "a": "\ud800"} "#).unwrap();
+    let json =
+        VerbatimJson::parse(r#" {"b": 123456789012345678901234567890, "a": "\ud800"} "#).unwrap();
     let text = r#"{"b": 123456789012345678901234567890, "a": "\ud800"}"#;
     assert_eq!(toolpost_amplifier::python_json(&json), text);
     assert_eq!(json.value()["a"], "");

@@ -10,7 +10,7 @@ use crate::word;
 
 /// How many expansions the tokenizer may find, at most; an error if it should not be given the text.
 pub(super) fn expansions(text: &str) -> Result<usize, OpaqueReason> {
-    let mut scanner = Scanner {
+    let mut scanner = ScriptScanner {
         rest: text,
         pending: Vec::new(),
         expansions: 0,
@@ -48,7 +48,7 @@ pub(super) fn expansions(text: &str) -> Result<usize, OpaqueReason> {
     }
 }
 
-struct Scanner<'a> {
+struct ScriptScanner<'a> {
     rest: &'a str,
     /// Documents whose bodies begin on the next line.
     pending: Vec<Delimiter<'a>>,
@@ -60,7 +60,7 @@ struct Delimiter<'a> {
     strips_tabs: bool,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> ScriptScanner<'a> {
     /// The text behind a quoted or expanded part, if that ends where everybody says it does.
     fn passed(&self, here: &'a str, first: char) -> Option<&'a str> {
         match first {

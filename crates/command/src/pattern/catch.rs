@@ -5,7 +5,7 @@
 //! takes a value may count as that value or not, whichever makes the pattern fit.
 
 use super::CommandPattern;
-use super::glob::{Glob, base_name};
+use super::glob::{WordGlob, base_name};
 use super::table;
 use crate::analysis::SimpleCommand;
 
@@ -45,8 +45,8 @@ fn fits_as(pattern: &CommandPattern, words: &[String], opaque: bool) -> bool {
     if !program.matches_base_name(name) {
         return false;
     }
-    let command = Parsed::of(base_name(name), &words[1..]);
-    let wanted = Wanted::of(&pattern.words[1..]);
+    let command = CommandWords::of(base_name(name), &words[1..]);
+    let wanted = PatternWords::of(&pattern.words[1..]);
     let all_there = wanted
         .options
         .iter()
@@ -55,19 +55,19 @@ fn fits_as(pattern: &CommandPattern, words: &[String], opaque: bool) -> bool {
 }
 
 /// A pattern's words behind the program.
-struct Wanted<'a> {
-    options: Vec<&'a Glob>,
-    operands: Vec<&'a Glob>,
+struct PatternWords<'a> {
+    options: Vec<&'a WordGlob>,
+    operands: Vec<&'a WordGlob>,
 }
 
-impl<'a> Wanted<'a> {
-    fn of(words: &'a [Glob]) -> Self {
+impl<'a> PatternWords<'a> {
+    fn of(words: &'a [WordGlob]) -> Self {
         let end = words
             .iter()
             .position(|word| word.plain().any(|word| word == "--"))
             .unwrap_or(words.len());
         let (before, behind) = words.split_at(end);
-        let is_option = |word: &&Glob| word.begins_like_option();
+        let is_option = |word: &&WordGlob| word.begins_like_option();
         let (options, mut operands): (Vec<_>, Vec<_>) = before.iter().partition(is_option);
         operands.extend(behind.iter().skip(1));
         Self { options, operands }
@@ -75,7 +75,7 @@ impl<'a> Wanted<'a> {
 }
 
 /// A command's words behind the program.
-struct Parsed<'a> {
+struct CommandWords<'a> {
     program: &'a str,
     options: Vec<&'a str>,
     operands: Vec<Operand<'a>>,
@@ -89,7 +89,7 @@ struct Operand<'a> {
     may_be_value: bool,
 }
 
-impl<'a> Parsed<'a> {
+impl<'a> CommandWords<'a> {
     fn of(program: &'a str, words: &'a [String]) -> Self {
         let mut parsed = Self {
             program,
@@ -161,7 +161,7 @@ impl<'a> Parsed<'a> {
         spellings
     }
 
-    fn has(&self, wanted: &Glob) -> bool {
+    fn has(&self, wanted: &WordGlob) -> bool {
         let is_written = |option: &&str| {
             wanted.matches(option)
                 || option
@@ -192,7 +192,7 @@ impl<'a> Parsed<'a> {
 }
 
 /// Whether the wanted words are the beginning of the operands, or all of them where nothing may follow.
-fn operands_fit(wanted: &[&Glob], operands: &[Operand<'_>], open: bool, opaque: bool) -> bool {
+fn operands_fit(wanted: &[&WordGlob], operands: &[Operand<'_>], open: bool, opaque: bool) -> bool {
     match (wanted, operands) {
         ([], []) => true,
         ([], operands) => open || operands.iter().all(|operand| operand.may_be_value),

@@ -2,12 +2,12 @@
 
 /// Alternatives, each a text with gaps in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Glob {
+pub(super) struct WordGlob {
     /// Each alternative as the pieces between its stars; one piece is a plain text.
     alternatives: Vec<Vec<String>>,
 }
 
-impl Glob {
+impl WordGlob {
     pub(super) fn new(alternatives: Vec<Vec<String>>) -> Self {
         Self { alternatives }
     }
@@ -109,8 +109,8 @@ fn pieces_match(pieces: &[String], word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn glob(pieces: &[&str]) -> Glob {
-        Glob::new(vec![
+    fn glob(pieces: &[&str]) -> WordGlob {
+        WordGlob::new(vec![
             pieces.iter().map(|piece| (*piece).to_owned()).collect(),
         ])
     }

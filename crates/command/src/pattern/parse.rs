@@ -1,7 +1,7 @@
 //! From a text to a pattern.
 
-use super::glob::Glob;
-use super::{CommandPattern, PatternError};
+use super::glob::WordGlob;
+use super::{CommandPattern, CommandPatternError};
 use crate::variable;
 
 pub(super) const LONGEST: usize = 4096;
@@ -11,14 +11,14 @@ pub(super) const MOST_ALTERNATIVES: usize = 64;
 type Char = (char, bool);
 
 /// Alternatives, and what stands behind them.
-type Braced<'a> = (Vec<&'a [Char]>, &'a [Char]);
+type BraceAlternatives<'a> = (Vec<&'a [Char]>, &'a [Char]);
 
-pub(super) fn pattern(text: &str) -> Result<CommandPattern, PatternError> {
+pub(super) fn pattern(text: &str) -> Result<CommandPattern, CommandPatternError> {
     if text.len() > LONGEST {
-        return Err(PatternError::TooLong(text.len()));
+        return Err(CommandPatternError::TooLong(text.len()));
     }
     if text.chars().any(|c| c.is_control() && c != '\t') {
-        return Err(PatternError::ControlCharacter);
+        return Err(CommandPatternError::ControlCharacter);
     }
     let mut written = Vec::new();
     let (mut assignments, mut words) = (Vec::new(), Vec::new());
@@ -37,11 +37,11 @@ pub(super) fn pattern(text: &str) -> Result<CommandPattern, PatternError> {
         }
     }
     if words.is_empty() && !open {
-        return Err(PatternError::Empty);
+        return Err(CommandPatternError::Empty);
     }
     // A lone star is any command with any words, and a command has at least one.
     if words.is_empty() {
-        words.push(Glob::new(vec![vec![String::new(), String::new()]]));
+        words.push(WordGlob::new(vec![vec![String::new(), String::new()]]));
     }
     Ok(CommandPattern {
         text: written.join(" "),
@@ -52,10 +52,10 @@ pub(super) fn pattern(text: &str) -> Result<CommandPattern, PatternError> {
 }
 
 /// The first word, as characters and as written, and the text behind it.
-fn next_word(text: &str) -> Result<(Vec<Char>, &str, &str), PatternError> {
+fn next_word(text: &str) -> Result<(Vec<Char>, &str, &str), CommandPatternError> {
     let mut word = Vec::new();
     let mut chars = text.char_indices();
-    let unclosed = || PatternError::UnclosedQuote(text.to_owned());
+    let unclosed = || CommandPatternError::UnclosedQuote(text.to_owned());
     while let Some((at, c)) = chars.next() {
         match c {
             ' ' | '\t' => return Ok((word, &text[..at], &text[at..])),
@@ -73,7 +73,7 @@ fn next_word(text: &str) -> Result<(Vec<Char>, &str, &str), PatternError> {
             },
             character @ (';' | '&' | '|' | '<' | '>' | '(' | ')' | '`' | '$' | '\n') => {
                 let word = text.split([' ', '\t']).next().unwrap_or(text).to_owned();
-                return Err(PatternError::Operator { word, character });
+                return Err(CommandPatternError::Operator { word, character });
             }
             c => word.push((c, false)),
         }
@@ -88,7 +88,7 @@ fn assignment(word: &[Char]) -> Option<(String, &[Char])> {
     (unquoted && variable::is_name(&name)).then(|| (name, &word[at + 1..]))
 }
 
-fn glob(word: &[Char], raw: &str) -> Result<Glob, PatternError> {
+fn glob(word: &[Char], raw: &str) -> Result<WordGlob, CommandPatternError> {
     let mut alternatives = vec![vec![String::new()]];
     let mut rest = word;
     while let Some((first, after)) = rest.split_first() {
@@ -97,7 +97,7 @@ fn glob(word: &[Char], raw: &str) -> Result<Glob, PatternError> {
             ('{', false) => match braced(after, raw)? {
                 Some((choices, behind)) => {
                     if alternatives.len() * choices.len() > MOST_ALTERNATIVES {
-                        return Err(PatternError::TooManyAlternatives(raw.to_owned()));
+                        return Err(CommandPatternError::TooManyAlternatives(raw.to_owned()));
                     }
                     alternatives = multiplied(&alternatives, &choices);
                     rest = behind;
@@ -107,24 +107,27 @@ fn glob(word: &[Char], raw: &str) -> Result<Glob, PatternError> {
             char => push(&mut alternatives, char),
         }
     }
-    Ok(Glob::new(alternatives))
+    Ok(WordGlob::new(alternatives))
 }
 
 /// The choices behind an opening brace and what follows its closing one; `None` where there is nothing to
 /// choose, as in `{}`.
-fn braced<'a>(text: &'a [Char], raw: &str) -> Result<Option<Braced<'a>>, PatternError> {
+fn braced<'a>(
+    text: &'a [Char],
+    raw: &str,
+) -> Result<Option<BraceAlternatives<'a>>, CommandPatternError> {
     let close = text.iter().position(|char| *char == ('}', false));
     let open = text.iter().position(|char| *char == ('{', false));
     let comma = text.iter().position(|char| *char == (',', false));
     match (close, comma) {
         (Some(close), Some(comma)) if comma < close => {
             if open.is_some_and(|open| open < close) {
-                return Err(PatternError::Alternatives(raw.to_owned()));
+                return Err(CommandPatternError::Alternatives(raw.to_owned()));
             }
             let choices = text[..close].split(|char| *char == (',', false)).collect();
             Ok(Some((choices, &text[close + 1..])))
         }
-        (None, Some(_)) => Err(PatternError::Alternatives(raw.to_owned())),
+        (None, Some(_)) => Err(CommandPatternError::Alternatives(raw.to_owned())),
         _ => Ok(None),
     }
 }

@@ -1,6 +1,6 @@
 //! Programs for files and texts with options that start programs or write files.
 
-use super::Language::{Awk, Sed};
+use super::EmbeddedLanguage::{Awk, Sed};
 use super::OperandMeaning::{Code as CodeOperand, HidesIf as HidesIfOperand, OldOptions};
 use super::OptionMeaning::{
     Attached, AttachedScript, Code, Command, Flag, Hides, HidesIf, Script, Setting, Value, Writes,

@@ -1,7 +1,7 @@
 //! Interpreters and editors that are given code in a word. A file with code is a program like any other; only the
 //! files of shells hold commands.
 
-use super::Language::Editor;
+use super::EmbeddedLanguage::Editor;
 use super::OperandMeaning::{CodeFromInput, Hides as AlwaysHides, ScriptFile, Subcommand};
 use super::OptionMeaning::{Attached, Code, Ends, Flag, Hides, Value};
 use super::{LaunchingProgram, NO_PROGRAM};

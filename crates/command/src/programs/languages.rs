@@ -1,17 +1,17 @@
 //! Small languages that can start programs: whether a text in one of them does.
 
-use super::Language;
+use super::EmbeddedLanguage;
 
 /// The files that the text writes, or `None` where it starts a program or is not understood.
-pub(super) fn read(language: Language, text: &str) -> Option<Vec<String>> {
+pub(super) fn read(language: EmbeddedLanguage, text: &str) -> Option<Vec<String>> {
     match language {
-        Language::Awk => (!may_start_programs(text)).then(Vec::new),
-        Language::Sed => SedScript {
+        EmbeddedLanguage::Awk => (!may_start_programs(text)).then(Vec::new),
+        EmbeddedLanguage::Sed => SedScript {
             rest: text,
             written: Vec::new(),
         }
         .read(),
-        Language::Editor => {
+        EmbeddedLanguage::Editor => {
             let moves =
                 text.bytes().all(|byte| byte.is_ascii_digit()) || text.starts_with(['/', '?']);
             moves.then(Vec::new)
@@ -198,7 +198,7 @@ mod tests {
             ("s/e/e/", &[]),
         ] {
             assert_eq!(
-                read(Language::Sed, script).as_deref(),
+                read(EmbeddedLanguage::Sed, script).as_deref(),
                 Some(
                     &written
                         .iter()
@@ -223,7 +223,7 @@ mod tests {
             "\\",
             "p e",
         ] {
-            assert_eq!(read(Language::Sed, script), None, "{script}");
+            assert_eq!(read(EmbeddedLanguage::Sed, script), None, "{script}");
         }
     }
 
@@ -239,7 +239,11 @@ mod tests {
             ("{ print |& \"rm x\" }", true),
             ("BEGIN { f = \"sys\" \"tem\"; @f(\"rm x\") }", true),
         ] {
-            assert_eq!(read(Language::Awk, program).is_none(), starts, "{program}");
+            assert_eq!(
+                read(EmbeddedLanguage::Awk, program).is_none(),
+                starts,
+                "{program}"
+            );
         }
     }
 }

@@ -1,15 +1,16 @@
 //! Reads a command's words with the entries of its program.
 
 use super::{
-    HiddenStart, Language, Launch, LaunchedCommand, LaunchedStart, LaunchedWrite, LaunchingProgram,
-    OperandMeaning, OptionMeaning, SettingMeaning, SettingTable, languages, name_fits,
+    EmbeddedLanguage, HiddenStart, Launch, LaunchedCommand, LaunchedStart, LaunchedWrite,
+    LaunchingProgram, OperandMeaning, OptionMeaning, SettingMeaning, SettingTable, languages,
+    name_fits,
 };
 
 /// More letters behind one dash are not looked at.
 const MOST_LETTERS: usize = 32;
 
 pub(super) fn read(entries: &[&'static LaunchingProgram], words: &[String]) -> Launch {
-    let mut reading = Reading {
+    let mut reading = LaunchReader {
         words,
         launch: Launch::default(),
     };
@@ -29,7 +30,7 @@ pub(super) fn read(entries: &[&'static LaunchingProgram], words: &[String]) -> L
     reading.launch
 }
 
-struct Reading<'a> {
+struct LaunchReader<'a> {
     words: &'a [String],
     launch: Launch,
 }
@@ -50,7 +51,7 @@ struct WrittenOption<'a> {
     value: Option<&'a str>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> LaunchReader<'a> {
     fn first_operand(&self, from: usize) -> usize {
         let options = self
             .words
@@ -97,7 +98,7 @@ impl<'a> Reading<'a> {
 
     /// Reads the words from here on as an entry says.
     fn entry(&mut self, entry: &'static LaunchingProgram, from: usize) -> Subcommand {
-        let mut state = State {
+        let mut state = LaunchReaderState {
             operands: Vec::new(),
             is_sure: true,
             has_code: false,
@@ -136,7 +137,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn option(&mut self, entry: &'static LaunchingProgram, at: usize, state: &mut State) -> usize {
+    fn option(
+        &mut self,
+        entry: &'static LaunchingProgram,
+        at: usize,
+        state: &mut LaunchReaderState,
+    ) -> usize {
         let word = &self.words[at];
         let mut next = at + 1;
         if let Some(option) = entry.whole_option(word) {
@@ -176,7 +182,7 @@ impl<'a> Reading<'a> {
         entry: &'static LaunchingProgram,
         option: &WrittenOption<'a>,
         at: usize,
-        state: &mut State,
+        state: &mut LaunchReaderState,
     ) -> usize {
         let (through, value) = match option.value {
             Some(value) => (at, Some(value)),
@@ -253,7 +259,7 @@ impl<'a> Reading<'a> {
         through + 1
     }
 
-    fn operands(&mut self, entry: &'static LaunchingProgram, at: usize, state: &State) {
+    fn operands(&mut self, entry: &'static LaunchingProgram, at: usize, state: &LaunchReaderState) {
         if state.is_over {
             return;
         }
@@ -399,7 +405,13 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn code(&mut self, language: Language, text: &str, through: usize, reason: &'static str) {
+    fn code(
+        &mut self,
+        language: EmbeddedLanguage,
+        text: &str,
+        through: usize,
+        reason: &'static str,
+    ) {
         match languages::read(language, text) {
             Some(written) => {
                 self.launch.writes.extend(
@@ -435,7 +447,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-struct State {
+struct LaunchReaderState {
     /// Places of operands.
     operands: Vec<usize>,
     /// Whether every option is known, so that no word is taken for another.

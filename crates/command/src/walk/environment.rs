@@ -1,6 +1,6 @@
 //! Variables that are set for every command from outside of the text.
 
-use super::Walker;
+use super::ScriptWalker;
 use crate::analysis::Assignment;
 use crate::opaque::OpaqueReason;
 use crate::variable;
@@ -9,7 +9,7 @@ use crate::variable;
 const MOST_VARIABLES: usize = 64;
 const LONGEST_ENVIRONMENT: usize = 8 * 1024;
 
-impl Walker {
+impl ScriptWalker {
     /// Takes up the variables that a rule has to mention. Past the limits the environment is opaque.
     pub(crate) fn set_environment<'a>(
         &mut self,

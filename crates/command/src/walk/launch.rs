@@ -1,12 +1,12 @@
 //! Commands that stand in the words of others, or in variables.
 
-use super::Walker;
-use super::run::Draft;
+use super::ScriptWalker;
+use super::run::CommandDraft;
 use crate::analysis::{Assignment, SpelledIn};
-use crate::directory::Directory;
+use crate::directory::CommandDirectory;
 use crate::programs::{self, HiddenStart, Launch, LaunchedCommand, VariableMeaning};
 use crate::render;
-use crate::wrapper::{Dialect, Script};
+use crate::wrapper::{Script, ShellDialect};
 
 const UNCLEAR: &str = "starts commands that are known only when it runs";
 const CHOSEN_BY_VARIABLE: &str = "runs with a variable that decides what programs start";
@@ -14,9 +14,9 @@ const CHOSEN_BY_VARIABLE: &str = "runs with a variable that decides what program
 /// More variables with commands in them are not looked into.
 const MOST_VARIABLES: usize = 64;
 
-impl Walker {
+impl ScriptWalker {
     /// A program that starts others: it counts itself, and what its words tell of the others is looked at.
-    pub(super) fn launch(&mut self, mut draft: Draft, launch: Launch) {
+    pub(super) fn launch(&mut self, mut draft: CommandDraft, launch: Launch) {
         let place = self.found.commands.len();
         let assignments = draft.assignments.clone();
         draft.hides = launch.hidden;
@@ -45,7 +45,7 @@ impl Walker {
                 LaunchedCommand::Words(words, open) => {
                     let text = open.then(|| format!("{} …", render::command_line(&words)));
                     walker.run(
-                        Draft {
+                        CommandDraft {
                             words,
                             open,
                             assignments,
@@ -115,7 +115,7 @@ impl Walker {
     }
 
     fn launched_script(&mut self, text: String, assignments: Vec<Assignment>) {
-        self.nested_in(&Script::of(text, "sh", Dialect::Posix), assignments);
+        self.nested_in(&Script::of(text, "sh", ShellDialect::Posix), assignments);
     }
 
     /// Walks the command that another command's words spell. If a part of it is unknown, the outer command counts as
@@ -126,7 +126,7 @@ impl Walker {
         let opaque = self.found.opaque.len();
         self.apart(|walker| {
             // Programs start others in folders of their own choice.
-            walker.scope.directory = Directory::Unknown;
+            walker.scope.directory = CommandDirectory::Unknown;
             walk(walker);
         });
         let spelled_in = SpelledIn {
@@ -145,7 +145,7 @@ impl Walker {
                 .target
                 .as_ref()
                 .is_some_and(|target| target.starts_with('/'));
-            if is_absolute || redirect.directory != Directory::Unknown {
+            if is_absolute || redirect.directory != CommandDirectory::Unknown {
                 redirect.spelled_in.get_or_insert(spelled_in);
                 self.found.redirects.push(redirect);
             } else {

@@ -5,12 +5,12 @@ use brush_parser::word::{
     Parameter, ParameterExpr, WordPiece, WordPieceWithSource, parse as parse_word, parse_heredoc,
 };
 
-use super::Walker;
+use super::ScriptWalker;
 use crate::opaque::OpaqueReason;
 use crate::parse;
-use crate::word::{self, Reading};
+use crate::word::{self, WordExpansion};
 
-impl Walker {
+impl ScriptWalker {
     /// A word that is no part of a command, such as what a `for` runs over: it may be dynamic, as long as
     /// everything that it runs is found.
     pub(super) fn bystander(&mut self, raw: &str) {
@@ -21,12 +21,12 @@ impl Walker {
     /// Says of a word's text whether it is literal; of one that is not, finds what it runs.
     pub(super) fn literal(&mut self, raw: &str) -> Option<String> {
         match word::read(raw) {
-            Reading::Literal(word) => Some(word),
-            Reading::Expanded(scripts) => {
+            WordExpansion::Literal(word) => Some(word),
+            WordExpansion::Expanded(scripts) => {
                 self.scripts(&scripts);
                 None
             }
-            Reading::Unsure => {
+            WordExpansion::Unsure => {
                 self.take_apart(raw);
                 None
             }
@@ -36,7 +36,7 @@ impl Walker {
     /// The body of a here-document with a delimiter that is not quoted.
     pub(super) fn here_document_body(&mut self, body: &str) {
         let reading = word::read_here_document(body);
-        if reading == Reading::Unsure {
+        if reading == WordExpansion::Unsure {
             self.opaque(body, OpaqueReason::Ambiguous);
             if let Some(pieces) =
                 parse::may_take_apart(body).then(|| parse_heredoc(body, &parse::OPTIONS))
@@ -48,17 +48,17 @@ impl Walker {
         }
     }
 
-    fn understood(&mut self, raw: &str, reading: Reading) {
+    fn understood(&mut self, raw: &str, reading: WordExpansion) {
         match reading {
-            Reading::Literal(_) => {}
+            WordExpansion::Literal(_) => {}
             // Inside a substitution the parser drops comments, and this reader has only its word for where
             // they end.
-            Reading::Expanded(scripts) if !scripts.is_empty() && self.has_hash => {
+            WordExpansion::Expanded(scripts) if !scripts.is_empty() && self.has_hash => {
                 self.opaque(raw, OpaqueReason::Ambiguous);
                 self.scripts(&scripts);
             }
-            Reading::Expanded(scripts) => self.scripts(&scripts),
-            Reading::Unsure => {
+            WordExpansion::Expanded(scripts) => self.scripts(&scripts),
+            WordExpansion::Unsure => {
                 self.opaque(raw, OpaqueReason::Ambiguous);
                 self.take_apart(raw);
             }

@@ -2,12 +2,12 @@
 
 use brush_parser::ast;
 
-use super::Walker;
+use super::ScriptWalker;
 use crate::analysis::{Redirect, RedirectAccess, SpelledIn};
 use crate::opaque::OpaqueReason;
-use crate::word::{self, Reading};
+use crate::word::{self, WordExpansion};
 
-impl Walker {
+impl ScriptWalker {
     pub(super) fn redirects(&mut self, redirects: Option<&ast::RedirectList>) {
         for redirect in redirects.iter().flat_map(|list| &list.0) {
             self.redirect(redirect);
@@ -95,8 +95,8 @@ impl Walker {
     /// are joined, and what one takes for text the other runs. Only plain delimiters are believed.
     fn here_document(&mut self, document: &ast::IoHereDocument) {
         let delimiter = match word::read(&document.here_end.value) {
-            Reading::Literal(delimiter) => delimiter,
-            Reading::Expanded(_) | Reading::Unsure => String::new(),
+            WordExpansion::Literal(delimiter) => delimiter,
+            WordExpansion::Expanded(_) | WordExpansion::Unsure => String::new(),
         };
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
         let ends_early = || document.doc.value.lines().any(|line| line == delimiter);

@@ -1,13 +1,13 @@
 //! A command that is about to run: what it starts in turn, and what it changes in the shell.
 
-use super::{Ends, Walker};
+use super::{Ends, ScriptWalker};
 use crate::analysis::{Assignment, SimpleCommand};
 use crate::builtin::{self, Effect};
-use crate::directory::Directory;
+use crate::directory::CommandDirectory;
 use crate::opaque::OpaqueReason;
 use crate::programs::HiddenStart;
 use crate::render;
-use crate::wrapper::{self, Dialect, FindAction, Starts};
+use crate::wrapper::{self, FindAction, ShellDialect, Starts};
 
 /// Shells that are told to run shells.
 const DEEPEST_SHELL: u8 = 3;
@@ -16,7 +16,7 @@ const DEEPEST_START: usize = 16;
 
 /// A command as far as it is known.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct CommandDraft {
     pub(super) words: Vec<String>,
     /// More words follow, which are not literal.
     pub(super) open: bool,
@@ -27,7 +27,7 @@ pub(super) struct Draft {
     pub(super) hides: Option<HiddenStart>,
 }
 
-impl Draft {
+impl CommandDraft {
     fn text_with_assignments(&self) -> String {
         let text = match &self.text {
             Some(text) => render::shortened(text),
@@ -48,9 +48,9 @@ impl Draft {
     }
 }
 
-impl Walker {
+impl ScriptWalker {
     /// `in_shell` tells builtins from programs of the same name.
-    pub(super) fn run(&mut self, draft: Draft, in_shell: bool) -> Ends {
+    pub(super) fn run(&mut self, draft: CommandDraft, in_shell: bool) -> Ends {
         if draft.words.is_empty() && !draft.open {
             return self.ends();
         }
@@ -72,7 +72,7 @@ impl Walker {
                     by_variable: false,
                     why: "loads code into the shell",
                 });
-                self.record(Draft {
+                self.record(CommandDraft {
                     hides: hides.or(draft.hides),
                     ..draft
                 });
@@ -92,7 +92,7 @@ impl Walker {
                         why,
                     };
                     let starts_shell = inner.stays && !draft.open;
-                    self.record(Draft {
+                    self.record(CommandDraft {
                         hides: starts_shell.then_some(hidden),
                         ..draft
                     });
@@ -107,14 +107,14 @@ impl Walker {
         self.ends()
     }
 
-    fn start(&mut self, mut draft: Draft, inner: wrapper::Inner) -> Ends {
+    fn start(&mut self, mut draft: CommandDraft, inner: wrapper::InnerCommand) -> Ends {
         let words = draft.words.split_off(inner.at);
         let label = render::shortened(&draft.words.join(" "));
         let mut assignments = std::mem::take(&mut draft.assignments);
         if inner.stays {
             let outer = [draft.words.as_slice(), words.as_slice()].concat();
             let (open, text) = (draft.open, draft.text.clone());
-            self.record(Draft {
+            self.record(CommandDraft {
                 words: outer,
                 open,
                 assignments: assignments.clone(),
@@ -131,7 +131,7 @@ impl Walker {
         }
         self.within.push(label);
         let ends = self.run(
-            Draft {
+            CommandDraft {
                 words,
                 open,
                 assignments,
@@ -150,7 +150,7 @@ impl Walker {
     }
 
     /// A script given to a shell, to `eval` or to `trap`.
-    fn nested(&mut self, draft: Draft, script: &wrapper::Script) {
+    fn nested(&mut self, draft: CommandDraft, script: &wrapper::Script) {
         let assignments = draft.assignments.clone();
         if script.stays {
             self.record(draft);
@@ -172,20 +172,20 @@ impl Walker {
             return;
         }
         let scope = self.scope.clone();
-        if script.dialect == Dialect::Later {
-            self.scope.directory = Directory::Unknown;
+        if script.dialect == ShellDialect::Later {
+            self.scope.directory = CommandDirectory::Unknown;
         }
         let inherited = std::mem::replace(&mut self.inherited, assignments);
         self.shells += 1;
         self.script(&script.text);
         self.shells -= 1;
         self.inherited = inherited;
-        if script.dialect != Dialect::Here {
+        if script.dialect != ShellDialect::Here {
             self.scope = scope;
         }
     }
 
-    fn find_actions(&mut self, draft: Draft, actions: Vec<FindAction>) {
+    fn find_actions(&mut self, draft: CommandDraft, actions: Vec<FindAction>) {
         let assignments = draft.assignments.clone();
         self.record(draft);
         for action in actions {
@@ -200,7 +200,7 @@ impl Walker {
                     self.within.push(format!("find {option}"));
                     let assignments = assignments.clone();
                     self.run(
-                        Draft {
+                        CommandDraft {
                             words,
                             open,
                             assignments,
@@ -216,7 +216,7 @@ impl Walker {
     }
 
     /// Notes a command as one that runs itself.
-    pub(super) fn record(&mut self, draft: Draft) {
+    pub(super) fn record(&mut self, draft: CommandDraft) {
         let text = draft.text_with_assignments();
         if draft.open {
             self.opaque(&text, OpaqueReason::DynamicWord);
@@ -237,7 +237,7 @@ impl Walker {
         self.variables_of(place);
     }
 
-    fn effect(&mut self, effect: Effect, before: Directory) -> Ends {
+    fn effect(&mut self, effect: Effect, before: CommandDirectory) -> Ends {
         match effect {
             Effect::Nothing => {}
             Effect::Enters(target) => {
@@ -247,7 +247,7 @@ impl Walker {
                     badly: before,
                 };
             }
-            Effect::EntersUnknown => self.scope.directory = Directory::Unknown,
+            Effect::EntersUnknown => self.scope.directory = CommandDirectory::Unknown,
             Effect::ChangesNames | Effect::LoadsCode => self.scope.changed = true,
             Effect::Evaluates(texts) => {
                 for text in texts {

@@ -2,32 +2,32 @@
 
 use brush_parser::ast::{self, CommandPrefixOrSuffixItem as Item};
 
-use super::run::Draft;
-use super::{Ends, Walker};
+use super::run::CommandDraft;
+use super::{Ends, ScriptWalker};
 use crate::analysis::Assignment;
 use crate::opaque::OpaqueReason;
 use crate::variable;
 use crate::word;
 
-impl Walker {
+impl ScriptWalker {
     pub(super) fn simple(&mut self, command: &ast::SimpleCommand, timed: bool) -> Ends {
-        let mut draft = Draft::default();
+        let mut draft = CommandDraft::default();
         let prefix = command.prefix.iter().flat_map(|prefix| &prefix.0);
         let Some(program) = &command.word_or_name else {
             for item in prefix {
-                self.item(item, &mut draft, Place::Alone);
+                self.item(item, &mut draft, CommandItemPosition::Alone);
             }
             return self.ends();
         };
         for item in prefix {
-            self.item(item, &mut draft, Place::Before);
+            self.item(item, &mut draft, CommandItemPosition::Before);
         }
         // `time -- command`: the parser takes the dashes for the program.
         if !timed || program.value != "--" {
             self.word(&program.value, &mut draft);
         }
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
-            self.item(item, &mut draft, Place::Behind);
+            self.item(item, &mut draft, CommandItemPosition::Behind);
         }
         draft
             .assignments
@@ -45,28 +45,30 @@ impl Walker {
 
     /// A command of one word.
     pub(super) fn lone_word(&mut self, word: &ast::Word) -> Ends {
-        let mut draft = Draft::default();
+        let mut draft = CommandDraft::default();
         self.word(&word.value, &mut draft);
         draft.assignments.extend(self.inherited.iter().cloned());
         draft.text = draft.open.then(|| word.value.clone());
         self.run(draft, true)
     }
 
-    fn item(&mut self, item: &Item, draft: &mut Draft, place: Place) {
+    fn item(&mut self, item: &Item, draft: &mut CommandDraft, place: CommandItemPosition) {
         match (item, place) {
             (Item::IoRedirect(redirect), _) => self.redirect(redirect),
             (Item::Word(word), _) => self.word(&word.value, draft),
-            (Item::AssignmentWord(assignment, word), Place::Behind) => match assignment.value {
-                ast::AssignmentValue::Scalar(_) => self.word(&word.value, draft),
-                ast::AssignmentValue::Array(_) => {
-                    draft.open = true;
-                    self.array_elements(assignment);
+            (Item::AssignmentWord(assignment, word), CommandItemPosition::Behind) => {
+                match assignment.value {
+                    ast::AssignmentValue::Scalar(_) => self.word(&word.value, draft),
+                    ast::AssignmentValue::Array(_) => {
+                        draft.open = true;
+                        self.array_elements(assignment);
+                    }
                 }
-            },
-            (Item::AssignmentWord(assignment, _), Place::Before) => {
+            }
+            (Item::AssignmentWord(assignment, _), CommandItemPosition::Before) => {
                 draft.assignments.extend(self.assignment(assignment));
             }
-            (Item::AssignmentWord(assignment, _), Place::Alone) => {
+            (Item::AssignmentWord(assignment, _), CommandItemPosition::Alone) => {
                 self.lasting_assignment(assignment);
             }
             (Item::ProcessSubstitution(_, subshell), _) => {
@@ -77,7 +79,7 @@ impl Walker {
     }
 
     /// Takes a word up to the first that is not literal; of those behind it, only finds what they run.
-    fn word(&mut self, raw: &str, draft: &mut Draft) {
+    fn word(&mut self, raw: &str, draft: &mut CommandDraft) {
         let literal = self.literal(raw);
         match literal {
             Some(word) if !draft.open => draft.words.push(word),
@@ -159,7 +161,7 @@ impl Walker {
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum CommandItemPosition {
     /// There is no command.
     Alone,
     Before,

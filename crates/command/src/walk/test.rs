@@ -2,12 +2,12 @@
 
 use brush_parser::ast::{BinaryPredicate, ExtendedTestExpr, UnaryPredicate, Word};
 
-use super::Walker;
+use super::ScriptWalker;
 use crate::opaque::OpaqueReason;
 use crate::variable;
 use crate::word;
 
-impl Walker {
+impl ScriptWalker {
     pub(super) fn extended_test(&mut self, test: &ExtendedTestExpr) {
         match test {
             ExtendedTestExpr::And(left, right) | ExtendedTestExpr::Or(left, right) => {

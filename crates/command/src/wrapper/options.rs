@@ -1,7 +1,7 @@
 //! The options of programs that start others, as far as needed to find where the other begins.
 
 /// How a program's own options are passed over.
-pub(super) struct Spec {
+pub(super) struct WrapperOptionSpec {
     pub(super) names: &'static [&'static str],
     /// Letters of options without a value.
     flags: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct Spec {
     pub(super) stays: bool,
 }
 
-const NONE: Spec = Spec {
+const NONE: WrapperOptionSpec = WrapperOptionSpec {
     names: &[],
     flags: "",
     valued: "",
@@ -28,13 +28,13 @@ const NONE: Spec = Spec {
     stays: false,
 };
 
-pub(super) const COMMAND: Spec = Spec { flags: "p", ..NONE };
-pub(super) const EXEC: Spec = Spec {
+pub(super) const COMMAND: WrapperOptionSpec = WrapperOptionSpec { flags: "p", ..NONE };
+pub(super) const EXEC: WrapperOptionSpec = WrapperOptionSpec {
     flags: "cl",
     valued: "a",
     ..NONE
 };
-pub(super) const FLOCK: Spec = Spec {
+pub(super) const FLOCK: WrapperOptionSpec = WrapperOptionSpec {
     flags: "sxeunoFv",
     valued: "wE",
     long_flags: &[
@@ -51,7 +51,7 @@ pub(super) const FLOCK: Spec = Spec {
     operands: 1,
     ..NONE
 };
-pub(super) const WATCH: Spec = Spec {
+pub(super) const WATCH: WrapperOptionSpec = WrapperOptionSpec {
     flags: "dtbegcwp",
     valued: "n",
     long_flags: &[
@@ -67,7 +67,7 @@ pub(super) const WATCH: Spec = Spec {
     long_valued: &["interval"],
     ..NONE
 };
-pub(super) const XARGS: Spec = Spec {
+pub(super) const XARGS: WrapperOptionSpec = WrapperOptionSpec {
     flags: "0rtpxoile",
     valued: "nPILsdEa",
     long_flags: &[
@@ -92,8 +92,8 @@ pub(super) const XARGS: Spec = Spec {
     ..NONE
 };
 
-pub(super) const TABLE: &[Spec] = &[
-    Spec {
+pub(super) const TABLE: &[WrapperOptionSpec] = &[
+    WrapperOptionSpec {
         names: &[
             "nohup",
             "linux32",
@@ -105,14 +105,14 @@ pub(super) const TABLE: &[Spec] = &[
         ],
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["nice"],
         flags: "0123456789",
         valued: "n",
         long_valued: &["adjustment"],
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["ionice"],
         flags: "t",
         valued: "cn",
@@ -120,13 +120,13 @@ pub(super) const TABLE: &[Spec] = &[
         long_valued: &["class", "classdata"],
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["setsid"],
         flags: "cfw",
         long_flags: &["ctty", "fork", "wait"],
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["timeout"],
         flags: "vfp",
         valued: "ks",
@@ -135,32 +135,32 @@ pub(super) const TABLE: &[Spec] = &[
         operands: 1,
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["time"],
         flags: "pv",
         long_flags: &["portability", "verbose"],
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["stdbuf"],
         valued: "ioe",
         long_valued: &["input", "output", "error"],
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["taskset"],
         flags: "ac",
         long_flags: &["all-tasks", "cpu-list"],
         operands: 1,
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["chrt"],
         flags: "abdforRiv",
         operands: 1,
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["chroot"],
         long_valued: &["userspec", "groups"],
         long_flags: &["skip-chdir"],
@@ -168,7 +168,7 @@ pub(super) const TABLE: &[Spec] = &[
         stays: true,
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["sudo"],
         flags: "ABbEHiKknPSsVvl",
         valued: "ugphCDRTrtU",
@@ -187,7 +187,7 @@ pub(super) const TABLE: &[Spec] = &[
         stays: true,
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["doas"],
         flags: "ns",
         valued: "u",
@@ -195,20 +195,20 @@ pub(super) const TABLE: &[Spec] = &[
         stays: true,
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["pkexec"],
         long_valued: &["user"],
         long_flags: &["disable-internal-agent"],
         stays: true,
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["unshare"],
         flags: "muinpUCTfrc",
         stays: true,
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["nsenter"],
         flags: "amuinpUCT",
         valued: "tSG",
@@ -216,21 +216,21 @@ pub(super) const TABLE: &[Spec] = &[
         stays: true,
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["strace", "ltrace"],
         flags: "cCdfFhiqrtTvVxy",
         valued: "aeEPSsu",
         stays: true,
         ..NONE
     },
-    Spec {
+    WrapperOptionSpec {
         names: &["valgrind", "rlwrap", "xvfb-run", "firejail", "prlimit"],
         stays: true,
         ..NONE
     },
 ];
 
-impl Spec {
+impl WrapperOptionSpec {
     /// The word behind the program's own; `None` where an option is not known, for then any word could be it.
     pub(super) fn skip(&self, words: &[String]) -> Option<usize> {
         let mut at = 1;

@@ -11,11 +11,11 @@ pub(crate) struct Script {
     pub(crate) label: String,
     /// Whether what runs the script is a command to be allowed too.
     pub(crate) stays: bool,
-    pub(crate) dialect: Dialect,
+    pub(crate) dialect: ShellDialect,
 }
 
 impl Script {
-    pub(crate) fn of(text: String, label: &str, dialect: Dialect) -> Self {
+    pub(crate) fn of(text: String, label: &str, dialect: ShellDialect) -> Self {
         Self {
             text,
             label: label.to_owned(),
@@ -27,7 +27,7 @@ impl Script {
 
 /// Who reads a script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Dialect {
+pub(crate) enum ShellDialect {
     /// This shell, now.
     Here,
     /// This shell, at some other time.
@@ -40,7 +40,7 @@ pub(crate) enum Dialect {
     Other,
 }
 
-impl Dialect {
+impl ShellDialect {
     /// Why a script may not mean what bash takes it for.
     pub(crate) fn doubt(self, script: &str) -> Option<OpaqueReason> {
         // To a shell without them, these are other commands: `[[ a > b ]]` writes a file.
@@ -59,9 +59,9 @@ impl Dialect {
 /// What a shell of this name starts; `None` if it is no shell.
 pub(super) fn starts(name: &str, words: &[String]) -> Option<Starts> {
     let mut dialect = match name {
-        "bash" | "rbash" => Dialect::Bash,
-        "sh" | "dash" | "ash" => Dialect::Posix,
-        "zsh" | "ksh" | "mksh" | "fish" | "csh" | "tcsh" => Dialect::Other,
+        "bash" | "rbash" => ShellDialect::Bash,
+        "sh" | "dash" | "ash" => ShellDialect::Posix,
+        "zsh" | "ksh" | "mksh" | "fish" | "csh" | "tcsh" => ShellDialect::Other,
         _ => return None,
     };
     let mut at = 1;
@@ -82,7 +82,7 @@ pub(super) fn starts(name: &str, words: &[String]) -> Option<Starts> {
             option => {
                 // Start-up files and aliases: what its words mean is then written elsewhere.
                 if option.starts_with('-') && option.contains('i') {
-                    dialect = Dialect::Other;
+                    dialect = ShellDialect::Other;
                 }
                 takes_script |= option.starts_with('-') && option.contains('c');
                 reads_input |= option.contains('s');
@@ -112,7 +112,11 @@ pub(super) fn eval(words: &[String]) -> Starts {
     if at >= words.len() {
         return Starts::Nothing;
     }
-    Starts::Script(Script::of(words[at..].join(" "), "eval", Dialect::Here))
+    Starts::Script(Script::of(
+        words[at..].join(" "),
+        "eval",
+        ShellDialect::Here,
+    ))
 }
 
 pub(super) fn trap(words: &[String]) -> Starts {
@@ -125,7 +129,7 @@ pub(super) fn trap(words: &[String]) -> Starts {
         Some(script) if words.len() > at + 1 && !script.is_empty() && !script.starts_with('-') => {
             Starts::Script(Script {
                 stays: true,
-                ..Script::of(script.clone(), "trap", Dialect::Later)
+                ..Script::of(script.clone(), "trap", ShellDialect::Later)
             })
         }
         Some(_) | None => Starts::Nothing,
@@ -143,7 +147,7 @@ pub(super) fn after_option(words: &[String], option: &str) -> Starts {
             let label = format!("{} {option}", words[0]);
             Starts::Script(Script {
                 stays: true,
-                ..Script::of(script.clone(), &label, Dialect::Posix)
+                ..Script::of(script.clone(), &label, ShellDialect::Posix)
             })
         }
         None => Starts::Unknown(OpaqueReason::UnknownWrapper),

@@ -1,6 +1,6 @@
 //! Where commands run.
 
-use toolpost_command::{Directory, analyze};
+use toolpost_command::{CommandDirectory, analyze};
 
 /// The directory of the last command: `.` is the start, `?` is unknown.
 fn directory(text: &str) -> String {
@@ -9,9 +9,9 @@ fn directory(text: &str) -> String {
         .pop()
         .map(|command| command.directory)
     {
-        Some(Directory::Start) => ".".to_owned(),
-        Some(Directory::Beneath(path)) => path,
-        Some(Directory::Unknown) => "?".to_owned(),
+        Some(CommandDirectory::Start) => ".".to_owned(),
+        Some(CommandDirectory::Beneath(path)) => path,
+        Some(CommandDirectory::Unknown) => "?".to_owned(),
         None => "no command".to_owned(),
     }
 }
@@ -87,14 +87,14 @@ fn loops_know_that_they_come_back() {
         analysis
             .commands
             .iter()
-            .all(|command| command.directory == Directory::Unknown),
+            .all(|command| command.directory == CommandDirectory::Unknown),
         "{analysis:?}"
     );
     assert!(
         analysis
             .redirects
             .iter()
-            .all(|redirect| redirect.directory == Directory::Unknown),
+            .all(|redirect| redirect.directory == CommandDirectory::Unknown),
         "{analysis:?}"
     );
 }
@@ -102,11 +102,14 @@ fn loops_know_that_they_come_back() {
 #[test]
 fn redirections_are_looked_up_where_they_are_opened() {
     for (text, expected) in [
-        ("a > f", Directory::Start),
-        ("cd x && a > f", Directory::Beneath("x".to_owned())),
-        ("cd x > f", Directory::Start),
-        ("cd x && { a; } > f", Directory::Beneath("x".to_owned())),
-        ("cd x; a > f", Directory::Unknown),
+        ("a > f", CommandDirectory::Start),
+        ("cd x && a > f", CommandDirectory::Beneath("x".to_owned())),
+        ("cd x > f", CommandDirectory::Start),
+        (
+            "cd x && { a; } > f",
+            CommandDirectory::Beneath("x".to_owned()),
+        ),
+        ("cd x; a > f", CommandDirectory::Unknown),
     ] {
         assert_eq!(analyze(text).redirects[0].directory, expected, "{text}");
     }

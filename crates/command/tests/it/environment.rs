@@ -166,7 +166,7 @@ fn an_environment_that_is_too_large_is_opaque() {
 
 #[test]
 fn a_search_path_for_folders_makes_them_unknown() {
-    use toolpost_command::Directory;
+    use toolpost_command::CommandDirectory;
     let directory = |text: &str, environment: &[(&str, &str)]| {
         analyze_with(text, environment.iter().copied())
             .commands
@@ -176,11 +176,14 @@ fn a_search_path_for_folders_makes_them_unknown() {
     };
     assert_eq!(
         directory("cd x && ls", &[]),
-        Directory::Beneath("x".to_owned())
+        CommandDirectory::Beneath("x".to_owned())
     );
     assert_eq!(
         directory("cd x && ls", &[("CDPATH", "/etc")]),
-        Directory::Unknown
+        CommandDirectory::Unknown
     );
-    assert_eq!(directory("CDPATH=/etc cd x && ls", &[]), Directory::Unknown);
+    assert_eq!(
+        directory("CDPATH=/etc cd x && ls", &[]),
+        CommandDirectory::Unknown
+    );
 }

@@ -1,6 +1,6 @@
 //! Which commands a pattern is about.
 
-use toolpost_command::{CommandPattern, PatternError, SimpleCommand, analyze};
+use toolpost_command::{CommandPattern, CommandPatternError, SimpleCommand, analyze};
 
 fn pattern(text: &str) -> CommandPattern {
     text.parse()
@@ -237,55 +237,64 @@ fn opaque_commands_are_never_allowed_and_may_be_denied() {
 #[test]
 fn patterns_that_are_none() {
     for (text, expected) in [
-        ("", PatternError::Empty),
-        ("  ", PatternError::Empty),
-        ("X=1", PatternError::Empty),
-        ("echo 'a", PatternError::UnclosedQuote("'a".to_owned())),
-        ("echo a\\", PatternError::UnclosedQuote("a\\".to_owned())),
-        ("echo {a,b", PatternError::Alternatives("{a,b".to_owned())),
+        ("", CommandPatternError::Empty),
+        ("  ", CommandPatternError::Empty),
+        ("X=1", CommandPatternError::Empty),
+        (
+            "echo 'a",
+            CommandPatternError::UnclosedQuote("'a".to_owned()),
+        ),
+        (
+            "echo a\\",
+            CommandPatternError::UnclosedQuote("a\\".to_owned()),
+        ),
+        (
+            "echo {a,b",
+            CommandPatternError::Alternatives("{a,b".to_owned()),
+        ),
         (
             "echo {a,{b,c}}",
-            PatternError::Alternatives("{a,{b,c}}".to_owned()),
+            CommandPatternError::Alternatives("{a,{b,c}}".to_owned()),
         ),
         (
             "a; b",
-            PatternError::Operator {
+            CommandPatternError::Operator {
                 word: "a;".to_owned(),
                 character: ';',
             },
         ),
         (
             "a | b",
-            PatternError::Operator {
+            CommandPatternError::Operator {
                 word: "|".to_owned(),
                 character: '|',
             },
         ),
         (
             "a > b",
-            PatternError::Operator {
+            CommandPatternError::Operator {
                 word: ">".to_owned(),
                 character: '>',
             },
         ),
         (
             "a $(b)",
-            PatternError::Operator {
+            CommandPatternError::Operator {
                 word: "$(b)".to_owned(),
                 character: '$',
             },
         ),
-        ("a\nb", PatternError::ControlCharacter),
+        ("a\nb", CommandPatternError::ControlCharacter),
         (
             "{a,b,c}{a,b,c}{a,b,c}{a,b,c}",
-            PatternError::TooManyAlternatives("{a,b,c}{a,b,c}{a,b,c}{a,b,c}".to_owned()),
+            CommandPatternError::TooManyAlternatives("{a,b,c}{a,b,c}{a,b,c}{a,b,c}".to_owned()),
         ),
     ] {
         assert_eq!(text.parse::<CommandPattern>(), Err(expected), "{text}");
     }
     assert_eq!(
         "x".repeat(5000).parse::<CommandPattern>(),
-        Err(PatternError::TooLong(5000))
+        Err(CommandPatternError::TooLong(5000))
     );
 }
 

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use crate::{
-    AuditSection, ByteSize, Located,
+    AuditSection, ByteSize, LocatedValue,
     check::{
         a2e::{check_audit_size, check_backup_count},
         path_complaint,
     },
 };
 
-use crate::reading::{Reading, Table};
+use crate::reading::{ConfigTable, ConfigTreeReader};
 
-pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> AuditSection {
+pub(super) fn read(root: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -> AuditSection {
     let elsewhere = path(root, "audit_log_path", reading);
     let Some(mut audit) = reading.table(root, "audit") else {
         return AuditSection {
@@ -61,12 +61,12 @@ pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> AuditSection 
 }
 
 /// When the file is moved aside. In other hosts a zero means never.
-fn rotation(audit: &mut Table, reading: &mut Reading<'_>) -> AuditSection {
+fn rotation(audit: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -> AuditSection {
     let Some(mut rotate) = reading.table(audit, "rotate") else {
         return AuditSection::default();
     };
     let max_bytes = reading.whole::<u64>(&mut rotate, "max_bytes");
-    let max_bytes = max_bytes.map(|Located { value, at }| Located {
+    let max_bytes = max_bytes.map(|LocatedValue { value, at }| LocatedValue {
         value: ByteSize::new(value),
         at,
     });
@@ -77,7 +77,7 @@ fn rotation(audit: &mut Table, reading: &mut Reading<'_>) -> AuditSection {
         backup_count,
         &mut reading.complaints,
     );
-    if let Some(Located { value: 0, at }) = backup_count {
+    if let Some(LocatedValue { value: 0, at }) = backup_count {
         let message = "`audit.rotate.backup_count` is 0: a full audit file starts over here, \
                        and its lines are gone";
         reading.notice(
@@ -94,9 +94,13 @@ fn rotation(audit: &mut Table, reading: &mut Reading<'_>) -> AuditSection {
     }
 }
 
-fn path(table: &mut Table, key: &str, reading: &mut Reading<'_>) -> Option<Located<PathBuf>> {
-    let Located { value, at } = reading.text(table, key)?;
-    let path = Located {
+fn path(
+    table: &mut ConfigTable,
+    key: &str,
+    reading: &mut ConfigTreeReader<'_>,
+) -> Option<LocatedValue<PathBuf>> {
+    let LocatedValue { value, at } = reading.text(table, key)?;
+    let path = LocatedValue {
         value: PathBuf::from(value),
         at,
     };
@@ -106,9 +110,9 @@ fn path(table: &mut Table, key: &str, reading: &mut Reading<'_>) -> Option<Locat
 
 /// The path from the place that other hosts declare and do not read.
 fn taken(
-    elsewhere: Option<Located<PathBuf>>,
-    reading: &mut Reading<'_>,
-) -> Option<Located<PathBuf>> {
+    elsewhere: Option<LocatedValue<PathBuf>>,
+    reading: &mut ConfigTreeReader<'_>,
+) -> Option<LocatedValue<PathBuf>> {
     if let Some(path) = &elsewhere {
         let message = "`audit_log_path` is taken for `audit.path`, with an audit that is on";
         reading.notice(path.at, "audit_log_path".to_owned(), message.to_owned());
@@ -116,7 +120,12 @@ fn taken(
     elsewhere
 }
 
-fn unused<T>(written: Option<Located<T>>, key: &str, why: &str, reading: &mut Reading<'_>) {
+fn unused<T>(
+    written: Option<LocatedValue<T>>,
+    key: &str,
+    why: &str,
+    reading: &mut ConfigTreeReader<'_>,
+) {
     if let Some(written) = written {
         reading.ignored(written.at, key.to_owned(), why);
     }

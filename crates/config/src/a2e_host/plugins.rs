@@ -1,11 +1,11 @@
 //! `plugins`: what an A2E host serves. Each names a class: one in Python that brings tools, or the built-in tools.
 
 use crate::{
-    Located, NativeToolsChoice, is_reserved_name, nearest::nearest, snippet::shown,
+    LocatedValue, NativeToolsChoice, is_reserved_name, nearest::nearest, snippet::shown,
     yaml::tree::Value,
 };
 
-use crate::reading::{Reading, Table};
+use crate::reading::{ConfigTable, ConfigTreeReader};
 
 /// The class that stands for the built-in tools, and its short name.
 const NATIVE: [&str; 2] = ["toolpost.native", "native"];
@@ -44,8 +44,8 @@ pub enum A2ePluginClass {
 
 /// The enabled entries, in the order of the file, and what they say of the host's own tools.
 pub(super) fn read(
-    root: &mut Table,
-    reading: &mut Reading<'_>,
+    root: &mut ConfigTable,
+    reading: &mut ConfigTreeReader<'_>,
 ) -> (Vec<A2ePlugin>, NativeToolsChoice) {
     let items = reading.list(root, "plugins");
     let brings_tools = items.iter().any(|item| names_tools_plugin(&item.value));
@@ -114,8 +114,12 @@ fn names_tools_plugin(entry: &Value) -> bool {
     matches!(text("type"), Some(Value::Text(word)) if word == TOOLS) && !is_native
 }
 
-fn plugin(index: usize, item: Located<Value>, reading: &mut Reading<'_>) -> Option<A2ePlugin> {
-    let Located { value, at } = item;
+fn plugin(
+    index: usize,
+    item: LocatedValue<Value>,
+    reading: &mut ConfigTreeReader<'_>,
+) -> Option<A2ePlugin> {
+    let LocatedValue { value, at } = item;
     let entries = match value {
         Value::Table(entries) => entries,
         other => {
@@ -135,7 +139,7 @@ fn plugin(index: usize, item: Located<Value>, reading: &mut Reading<'_>) -> Opti
         Some(Value::Text(name)) => format!("plugins.{}", shown(name)),
         _ => format!("plugins[{index}]"),
     };
-    let mut plugin = Table::new(path, at, entries);
+    let mut plugin = ConfigTable::new(path, at, entries);
     let mut metadata = reading.table(&mut plugin, "metadata");
     let enabled = metadata
         .as_mut()
@@ -147,7 +151,10 @@ fn plugin(index: usize, item: Located<Value>, reading: &mut Reading<'_>) -> Opti
     let capability = required("type", &mut plugin, reading);
     let cls = required("cls", &mut plugin, reading)?;
     let is_native = is_native(&cls, reading)?;
-    let given = metadata.as_ref().map(Table::to_json).unwrap_or_default();
+    let given = metadata
+        .as_ref()
+        .map(ConfigTable::to_json)
+        .unwrap_or_default();
     let (priority, exclusive) = settings(plugin, metadata, is_native, reading);
     let class = match is_native {
         true => A2ePluginClass::Native,
@@ -174,7 +181,11 @@ fn plugin(index: usize, item: Located<Value>, reading: &mut Reading<'_>) -> Opti
     })
 }
 
-fn required(key: &str, plugin: &mut Table, reading: &mut Reading<'_>) -> Option<Located<String>> {
+fn required(
+    key: &str,
+    plugin: &mut ConfigTable,
+    reading: &mut ConfigTreeReader<'_>,
+) -> Option<LocatedValue<String>> {
     let there = plugin.has(key);
     let text = reading.text(plugin, key);
     if !there {
@@ -185,7 +196,7 @@ fn required(key: &str, plugin: &mut Table, reading: &mut Reading<'_>) -> Option<
 }
 
 /// Whether the class stands for the built-in tools. `None`, and a complaint, where it is neither that nor one in Python.
-fn is_native(cls: &Located<String>, reading: &mut Reading<'_>) -> Option<bool> {
+fn is_native(cls: &LocatedValue<String>, reading: &mut ConfigTreeReader<'_>) -> Option<bool> {
     let class = cls.value.as_str();
     if NATIVE.contains(&class) {
         return Some(true);
@@ -222,10 +233,10 @@ fn is_path(class: &str) -> bool {
 
 /// Priority and exclusiveness. Of what else stands there, what means nothing is named; a Python class is given all.
 fn settings(
-    mut plugin: Table,
-    metadata: Option<Table>,
+    mut plugin: ConfigTable,
+    metadata: Option<ConfigTable>,
     is_native: bool,
-    reading: &mut Reading<'_>,
+    reading: &mut ConfigTreeReader<'_>,
 ) -> (i64, bool) {
     if let Some(entry) = plugin.take_entry("config") {
         let key = plugin.path_of("config");

@@ -4,14 +4,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use toolpost_model::Secret;
 
-use crate::{HostConfig, HttpSection, Located, snippet::shown};
+use crate::{HostConfig, HttpSection, LocatedValue, snippet::shown};
 
-use crate::reading::{Reading, Table};
+use crate::reading::{ConfigTable, ConfigTreeReader};
 
 pub(super) fn read(
-    root: &mut Table,
+    root: &mut ConfigTable,
     http: &mut HttpSection,
-    reading: &mut Reading<'_>,
+    reading: &mut ConfigTreeReader<'_>,
 ) -> Option<Secret> {
     let token = reading.text(root, "auth_token");
     let Some(mut server) = reading.table(root, "server") else {
@@ -39,7 +39,10 @@ pub(super) fn read(
 }
 
 /// Where to listen. Without a host this stays on loopback, where others would listen to everybody.
-fn listen(server: &mut Table, reading: &mut Reading<'_>) -> Option<Located<String>> {
+fn listen(
+    server: &mut ConfigTable,
+    reading: &mut ConfigTreeReader<'_>,
+) -> Option<LocatedValue<String>> {
     let default = HostConfig::default().http.listen;
     let written_host = reading.text(server, "host");
     let port = reading.whole::<u16>(server, "port");
@@ -58,7 +61,7 @@ fn listen(server: &mut Table, reading: &mut Reading<'_>) -> Option<Located<Strin
         .map(|host| host.at)
         .or(port.map(|port| port.at))?;
     let address = SocketAddr::new(host, port.map_or(default.port(), |port| port.value));
-    Some(Located {
+    Some(LocatedValue {
         value: address.to_string(),
         at,
     })
@@ -66,7 +69,7 @@ fn listen(server: &mut Table, reading: &mut Reading<'_>) -> Option<Located<Strin
 
 /// An address, or the one name that everybody agrees about. Other names would have to be looked up, and what
 /// they lead to may change.
-fn address(host: &Located<String>, reading: &mut Reading<'_>) -> Option<IpAddr> {
+fn address(host: &LocatedValue<String>, reading: &mut ConfigTreeReader<'_>) -> Option<IpAddr> {
     let bare = host
         .value
         .strip_prefix('[')
@@ -90,8 +93,12 @@ fn address(host: &Located<String>, reading: &mut Reading<'_>) -> Option<IpAddr> 
 }
 
 /// A token that can keep somebody out.
-fn secret(key: &str, token: Located<String>, reading: &mut Reading<'_>) -> Option<Secret> {
-    let Located { value, at } = token;
+fn secret(
+    key: &str,
+    token: LocatedValue<String>,
+    reading: &mut ConfigTreeReader<'_>,
+) -> Option<Secret> {
+    let LocatedValue { value, at } = token;
     if value.trim().is_empty() {
         reading.notice(
             at,

@@ -3,7 +3,7 @@
 use crate::{nearest::suggestion, snippet::shown};
 
 use super::A2eFace;
-use crate::reading::{Reading, Table};
+use crate::reading::{ConfigTable, ConfigTreeReader};
 
 const TYPES: [&str; 4] = ["http", "subprocess", "stdio", "direct"];
 const CLIENT_KEYS: [&str; 6] = [
@@ -15,7 +15,7 @@ const CLIENT_KEYS: [&str; 6] = [
     "cwd",
 ];
 
-pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> A2eFace {
+pub(super) fn read(root: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -> A2eFace {
     let Some(mut transport) = reading.table(root, "transport") else {
         return A2eFace::default();
     };
@@ -31,7 +31,7 @@ pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> A2eFace {
     face
 }
 
-fn face(transport: &mut Table, reading: &mut Reading<'_>) -> A2eFace {
+fn face(transport: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -> A2eFace {
     let Some(written) = reading.text(transport, "type") else {
         return A2eFace::default();
     };

@@ -1,8 +1,8 @@
 //! `a2a`: what stands on the card.
 
 use crate::{
-    A2aSection, Located,
-    error::Complaint,
+    A2aSection, LocatedValue,
+    error::ConfigComplaint,
     snippet::{printable, shown},
 };
 
@@ -11,7 +11,7 @@ use super::{a2e::host_id_complaint, http::is_host};
 /// As much as a list of agents shows.
 const LONGEST_DESCRIPTION: usize = 1_000;
 
-pub(super) fn check(a2a: &A2aSection, complaints: &mut Vec<Complaint>) {
+pub(super) fn check(a2a: &A2aSection, complaints: &mut Vec<ConfigComplaint>) {
     complaints.extend(
         a2a.name
             .as_ref()
@@ -26,7 +26,7 @@ pub(super) fn check(a2a: &A2aSection, complaints: &mut Vec<Complaint>) {
     );
 }
 
-fn description_complaint(written: &Located<String>) -> Option<Complaint> {
+fn description_complaint(written: &LocatedValue<String>) -> Option<ConfigComplaint> {
     let length = written.value.chars().count();
     let message = if written.value.trim().is_empty() {
         "`a2a.description` is empty".to_owned()
@@ -43,16 +43,16 @@ fn description_complaint(written: &Located<String>) -> Option<Complaint> {
     } else {
         return None;
     };
-    Some(Complaint::new(written.at, message))
+    Some(ConfigComplaint::new(written.at, message))
 }
 
-fn url_complaint(url: &Located<String>) -> Complaint {
+fn url_complaint(url: &LocatedValue<String>) -> ConfigComplaint {
     let message = format!(
         "`a2a.url` is `{}`, which is not where an agent can be",
         shown(&url.value)
     );
     let hint = "write the whole address, such as `https://tools.example.org/a2a`";
-    Complaint::new(url.at, message).hint(Some(hint.to_owned()))
+    ConfigComplaint::new(url.at, message).hint(Some(hint.to_owned()))
 }
 
 /// An address of the web without a user, a query or a fragment: others write paths behind it.

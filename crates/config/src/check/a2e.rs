@@ -1,13 +1,13 @@
 //! `a2e`: what agents are told, and sizes that can be meant.
 
-use crate::{A2eSection, ByteSize, Located, error::Complaint, snippet::printable};
+use crate::{A2eSection, ByteSize, LocatedValue, error::ConfigComplaint, snippet::printable};
 
 use super::limits::{check_range, size};
 
 /// As many characters of a name as fit on a line beside other things.
 const LONGEST_HOST_ID: usize = 64;
 
-pub(super) fn check(a2e: &A2eSection, complaints: &mut Vec<Complaint>) {
+pub(super) fn check(a2e: &A2eSection, complaints: &mut Vec<ConfigComplaint>) {
     complaints.extend(
         a2e.host_id
             .as_ref()
@@ -18,7 +18,7 @@ pub(super) fn check(a2e: &A2eSection, complaints: &mut Vec<Complaint>) {
 }
 
 /// The id is sent to agents and ends up in their logs.
-pub(crate) fn host_id_complaint(key: &str, id: &Located<String>) -> Option<Complaint> {
+pub(crate) fn host_id_complaint(key: &str, id: &LocatedValue<String>) -> Option<ConfigComplaint> {
     let length = id.value.chars().count();
     let message = if id.value.trim().is_empty() {
         format!("`{key}` is empty")
@@ -29,14 +29,14 @@ pub(crate) fn host_id_complaint(key: &str, id: &Located<String>) -> Option<Compl
     } else {
         return None;
     };
-    Some(Complaint::new(id.at, message))
+    Some(ConfigComplaint::new(id.at, message))
 }
 
 /// A file of less than a kibibyte would be moved aside at every other line.
 pub(crate) fn check_audit_size(
     key: &str,
-    written: Option<Located<ByteSize>>,
-    complaints: &mut Vec<Complaint>,
+    written: Option<LocatedValue<ByteSize>>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) {
     check_range(key, written, size(1 << 10)..=size(1 << 40), complaints);
 }
@@ -44,8 +44,8 @@ pub(crate) fn check_audit_size(
 /// Each file kept costs a rename whenever the log turns over.
 pub(crate) fn check_backup_count(
     key: &str,
-    written: Option<Located<u32>>,
-    complaints: &mut Vec<Complaint>,
+    written: Option<LocatedValue<u32>>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) {
     check_range(key, written, 0..=1000, complaints);
 }

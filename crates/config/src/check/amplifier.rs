@@ -2,7 +2,7 @@
 
 use toolpost_model::changes_code;
 
-use crate::{AmplifierSection, ConfigFile, Located, error::Complaint, snippet::shown};
+use crate::{AmplifierSection, ConfigFile, LocatedValue, error::ConfigComplaint, snippet::shown};
 
 use super::{
     limits::{check_deadline, check_range, size},
@@ -10,12 +10,12 @@ use super::{
     sandbox::is_variable,
 };
 
-pub(super) fn check(file: &ConfigFile, complaints: &mut Vec<Complaint>) {
+pub(super) fn check(file: &ConfigFile, complaints: &mut Vec<ConfigComplaint>) {
     let amplifier = &file.amplifier;
-    for Located { value, at } in &file.include {
+    for LocatedValue { value, at } in &file.include {
         complaints.extend(path_complaint(
             "include",
-            &Located {
+            &LocatedValue {
                 value: value.path().clone(),
                 at: *at,
             },
@@ -45,7 +45,7 @@ pub(super) fn check(file: &ConfigFile, complaints: &mut Vec<Complaint>) {
         size(1 << 10)..=size(1 << 30),
         complaints,
     );
-    for (module, Located { value: entry, .. }) in &amplifier.wasm {
+    for (module, LocatedValue { value: entry, .. }) in &amplifier.wasm {
         let key = |part: &str| format!("amplifier.wasm.{}.{part}", shown(module));
         let directories = entry
             .directories
@@ -64,7 +64,7 @@ pub(super) fn check(file: &ConfigFile, complaints: &mut Vec<Complaint>) {
     }
 }
 
-fn variables(amplifier: &AmplifierSection, complaints: &mut Vec<Complaint>) {
+fn variables(amplifier: &AmplifierSection, complaints: &mut Vec<ConfigComplaint>) {
     for name in &amplifier.pass {
         complaints.extend(name_complaint("amplifier.pass", &name.value, name.at));
         complaints.extend(code_complaint("amplifier.pass", &name.value, name.at));
@@ -79,16 +79,16 @@ fn variables(amplifier: &AmplifierSection, complaints: &mut Vec<Complaint>) {
     }
 }
 
-fn name_complaint(key: &str, name: &str, at: crate::Position) -> Option<Complaint> {
+fn name_complaint(key: &str, name: &str, at: crate::Position) -> Option<ConfigComplaint> {
     let message = format!("`{}` in `{key}` is not the name of a variable", shown(name));
-    (!is_variable(name)).then(|| Complaint::new(at, message))
+    (!is_variable(name)).then(|| ConfigComplaint::new(at, message))
 }
 
 /// A secret that the operator names is meant for the modules; what decides which code they load is not theirs to get.
-fn code_complaint(key: &str, name: &str, at: crate::Position) -> Option<Complaint> {
+fn code_complaint(key: &str, name: &str, at: crate::Position) -> Option<ConfigComplaint> {
     let message = format!(
         "`{}` in `{key}` is never handed to a process: it changes which code is loaded",
         shown(name)
     );
-    changes_code(name).then(|| Complaint::new(at, message))
+    changes_code(name).then(|| ConfigComplaint::new(at, message))
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::limits::{check_count, check_range};
-use crate::{ApprovalsSection, ConfigDuration, error::Complaint};
+use crate::{ApprovalsSection, ConfigDuration, error::ConfigComplaint};
 
 const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-pub(super) fn check(approvals: &ApprovalsSection, complaints: &mut Vec<Complaint>) {
+pub(super) fn check(approvals: &ApprovalsSection, complaints: &mut Vec<ConfigComplaint>) {
     let range = || ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(WEEK);
     check_range("approvals.timeout", approvals.timeout, range(), complaints);
     check_count("approvals.waiting", approvals.waiting, complaints);

@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use toolpost_model::AuthorityName;
 
 use crate::{
-    AuthorityConfig, AuthorityEntry, AuthorityReachConfig, ConfigDuration, HookConfig, Located,
-    error::{Complaint, Source},
+    AuthorityConfig, AuthorityEntry, AuthorityReachConfig, ConfigDuration, HookConfig,
+    LocatedValue,
+    error::{ConfigComplaint, ConfigSourceText},
     snippet::shown,
 };
 
@@ -24,12 +25,12 @@ const LONGEST: Duration = Duration::from_secs(60);
 const OLDEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) fn check(
-    authorities: &BTreeMap<String, Located<AuthorityEntry>>,
-    source: Source<'_>,
-    complaints: &mut Vec<Complaint>,
-) -> Vec<Located<AuthorityConfig>> {
+    authorities: &BTreeMap<String, LocatedValue<AuthorityEntry>>,
+    source: ConfigSourceText<'_>,
+    complaints: &mut Vec<ConfigComplaint>,
+) -> Vec<LocatedValue<AuthorityConfig>> {
     let mut checked = Vec::with_capacity(authorities.len());
-    for (name, Located { value: entry, at }) in authorities {
+    for (name, LocatedValue { value: entry, at }) in authorities {
         let at = *at;
         let name = match name.parse::<AuthorityName>() {
             Ok(name) => name,
@@ -37,7 +38,7 @@ pub(super) fn check(
                 let message = format!("`{}` is not a name for an authority", shown(name));
                 let hint =
                     "use up to 64 letters, digits, `_` and `-`, beginning with a letter".to_owned();
-                complaints.push(Complaint::new(at, message).hint(Some(hint)));
+                complaints.push(ConfigComplaint::new(at, message).hint(Some(hint)));
                 continue;
             }
         };
@@ -60,7 +61,7 @@ pub(super) fn check(
             (None, Some(command)) => program(entry, command, &key, complaints),
             (Some(_), Some(_)) | (None, None) => {
                 let message = format!("the authority `{name}` needs either a `url` or a `command`");
-                complaints.push(Complaint::new(at, message));
+                complaints.push(ConfigComplaint::new(at, message));
                 None
             }
         };
@@ -74,16 +75,16 @@ pub(super) fn check(
             cache: entry.cache.map(|cache| cache.value.into()),
             place: source.place(at),
         };
-        checked.push(Located { value, at });
+        checked.push(LocatedValue { value, at });
     }
     checked
 }
 
 fn endpoint(
     entry: &AuthorityEntry,
-    url: &Located<String>,
+    url: &LocatedValue<String>,
     key: &impl Fn(&str) -> String,
-    complaints: &mut Vec<Complaint>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) -> Option<AuthorityReachConfig> {
     let of_program = [
         ("profile", entry.profile.map(|profile| profile.at)),
@@ -108,7 +109,7 @@ fn endpoint(
             "{quoted} in `{}` is not the address of a policy endpoint",
             key("url")
         );
-        complaints.push(Complaint::new(url.at, message).hint(Some(hint.to_owned())));
+        complaints.push(ConfigComplaint::new(url.at, message).hint(Some(hint.to_owned())));
         return None;
     };
     Some(AuthorityReachConfig::Endpoint {
@@ -125,9 +126,9 @@ fn endpoint(
 
 fn program(
     entry: &AuthorityEntry,
-    command: &Located<Vec<Located<String>>>,
+    command: &LocatedValue<Vec<LocatedValue<String>>>,
     key: &impl Fn(&str) -> String,
-    complaints: &mut Vec<Complaint>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) -> Option<AuthorityReachConfig> {
     let of_endpoint = [
         (
@@ -173,10 +174,10 @@ fn refuse<const COUNT: usize>(
     other: &str,
     keys: [(&str, Option<crate::Position>); COUNT],
     key: &impl Fn(&str) -> String,
-    complaints: &mut Vec<Complaint>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) {
     for (name, at) in keys {
         let message = || format!("`{}` only counts beside `{other}`", key(name));
-        complaints.extend(at.map(|at| Complaint::new(at, message())));
+        complaints.extend(at.map(|at| ConfigComplaint::new(at, message())));
     }
 }

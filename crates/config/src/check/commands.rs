@@ -6,8 +6,8 @@ mod template;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    CommandConfig, CommandEntry, Located, Template,
-    error::{Complaint, Source},
+    CommandConfig, CommandEntry, CommandTemplateConfig, LocatedValue,
+    error::{ConfigComplaint, ConfigSourceText},
     nearest::nearest,
     snippet::shown,
 };
@@ -19,25 +19,25 @@ use super::{
 };
 
 pub(super) fn check(
-    commands: &BTreeMap<String, Located<CommandEntry>>,
-    source: Source<'_>,
-    complaints: &mut Vec<Complaint>,
-) -> Vec<Located<CommandConfig>> {
+    commands: &BTreeMap<String, LocatedValue<CommandEntry>>,
+    source: ConfigSourceText<'_>,
+    complaints: &mut Vec<ConfigComplaint>,
+) -> Vec<LocatedValue<CommandConfig>> {
     let mut checked = Vec::with_capacity(commands.len());
     for (name, entry) in commands {
         if !is_name(name) {
             let message = format!("`{}` is not a name for a command", shown(name));
             let hint = "use up to 64 letters, digits and `_`, beginning with a letter".to_owned();
-            complaints.push(Complaint::new(entry.at, message).hint(Some(hint)));
+            complaints.push(ConfigComplaint::new(entry.at, message).hint(Some(hint)));
         }
-        let command = Checking {
+        let command = CommandEntryCheck {
             name: shown(name),
             entry: &entry.value,
             meant: BTreeSet::new(),
             complaints,
         }
         .command(name);
-        checked.push(Located {
+        checked.push(LocatedValue {
             value: CommandConfig {
                 place: source.place(entry.at),
                 ..command
@@ -57,16 +57,16 @@ fn is_name(text: &str) -> bool {
 }
 
 /// One command on its way.
-struct Checking<'a> {
+struct CommandEntryCheck<'a> {
     /// Fit to be shown.
     name: String,
     entry: &'a CommandEntry,
     /// Parameters that were probably meant where another name stands. Nobody need hear of those twice.
     meant: BTreeSet<&'a str>,
-    complaints: &'a mut Vec<Complaint>,
+    complaints: &'a mut Vec<ConfigComplaint>,
 }
 
-impl<'a> Checking<'a> {
+impl<'a> CommandEntryCheck<'a> {
     fn command(mut self, name: &str) -> CommandConfig {
         let entry = self.entry;
         self.values();
@@ -118,7 +118,8 @@ impl<'a> Checking<'a> {
     }
 
     fn complain(&mut self, at: crate::Position, message: String, hint: Option<String>) {
-        self.complaints.push(Complaint::new(at, message).hint(hint));
+        self.complaints
+            .push(ConfigComplaint::new(at, message).hint(hint));
     }
 
     /// Everything that stands for itself.
@@ -165,7 +166,7 @@ impl<'a> Checking<'a> {
         }
     }
 
-    fn argv(&mut self) -> Vec<Template> {
+    fn argv(&mut self) -> Vec<CommandTemplateConfig> {
         let argv = &self.entry.argv;
         let Some(program) = argv.value.first() else {
             let hint =
@@ -177,7 +178,7 @@ impl<'a> Checking<'a> {
             );
             return Vec::new();
         };
-        let templates: Vec<Template> = argv
+        let templates: Vec<CommandTemplateConfig> = argv
             .value
             .iter()
             .map(|text| self.template("argv", text))
@@ -211,7 +212,7 @@ impl<'a> Checking<'a> {
         templates
     }
 
-    fn template(&mut self, part: &str, text: &Located<String>) -> Template {
+    fn template(&mut self, part: &str, text: &LocatedValue<String>) -> CommandTemplateConfig {
         let key = self.key(part);
         if text.value.contains('\0') {
             self.complain(text.at, format!("`{key}` holds a NUL character"), None);
@@ -223,7 +224,7 @@ impl<'a> Checking<'a> {
                 let hint =
                     "a parameter is written `{name}`, and a brace itself `{{` or `}}`".to_owned();
                 self.complain(text.at, message, Some(hint));
-                return Template::default();
+                return CommandTemplateConfig::default();
             }
         };
         let known: &'a BTreeMap<_, _> = &self.entry.parameters;
@@ -253,8 +254,10 @@ impl<'a> Checking<'a> {
     }
 
     /// A parameter without use is a slip: the model would fill it in, and nothing would come of it.
-    fn unused<'t>(&mut self, templates: impl Iterator<Item = &'t Template>) {
-        let used: BTreeSet<&str> = templates.flat_map(Template::parameters).collect();
+    fn unused<'t>(&mut self, templates: impl Iterator<Item = &'t CommandTemplateConfig>) {
+        let used: BTreeSet<&str> = templates
+            .flat_map(CommandTemplateConfig::parameters)
+            .collect();
         for (name, parameter) in &self.entry.parameters {
             if !used.contains(name.as_str()) && !self.meant.contains(name.as_str()) {
                 let name = shown(name);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use toolpost_model::{RuleError, Selector, ToolPattern};
 
 use crate::{
-    ConfigDuration, HookConfig, HookEntry, Located,
-    error::{Complaint, Source},
+    ConfigDuration, HookConfig, HookEntry, LocatedValue,
+    error::{ConfigComplaint, ConfigSourceText},
     located::Position,
     snippet::shown,
 };
@@ -17,24 +17,24 @@ use super::{limits::check_range, path_complaint, rules::error_message, sandbox::
 const LONGEST: Duration = Duration::from_secs(60);
 
 pub(super) fn check(
-    hooks: &[Located<HookEntry>],
-    source: Source<'_>,
-    complaints: &mut Vec<Complaint>,
-) -> Vec<Located<HookConfig>> {
-    let mut checked: Vec<Located<HookConfig>> = Vec::with_capacity(hooks.len());
-    for Located { value: entry, at } in hooks {
+    hooks: &[LocatedValue<HookEntry>],
+    source: ConfigSourceText<'_>,
+    complaints: &mut Vec<ConfigComplaint>,
+) -> Vec<LocatedValue<HookConfig>> {
+    let mut checked: Vec<LocatedValue<HookConfig>> = Vec::with_capacity(hooks.len());
+    for LocatedValue { value: entry, at } in hooks {
         let name = &entry.name;
         if !is_name(&name.value) {
             let message = format!("`{}` is not a name for a hook", shown(&name.value));
             let hint =
                 "use up to 64 letters, digits, `_` and `-`, beginning with a letter".to_owned();
-            complaints.push(Complaint::new(name.at, message).hint(Some(hint)));
+            complaints.push(ConfigComplaint::new(name.at, message).hint(Some(hint)));
         } else if checked
             .iter()
             .any(|earlier| earlier.value.name == name.value)
         {
             let message = format!("there are two hooks called `{}`", name.value);
-            complaints.push(Complaint::new(name.at, message));
+            complaints.push(ConfigComplaint::new(name.at, message));
         }
         let key = |part: &str| format!("hooks.{}.{part}", shown(&name.value));
         let events = entry.event.value.values();
@@ -43,7 +43,7 @@ pub(super) fn check(
                 "`{}` is empty, so the hook would never be asked",
                 key("event")
             );
-            complaints.push(Complaint::new(entry.event.at, message));
+            complaints.push(ConfigComplaint::new(entry.event.at, message));
         }
         let range = ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(LONGEST);
         check_range(&key("timeout"), entry.timeout, range, complaints);
@@ -83,7 +83,7 @@ pub(super) fn check(
                 .collect(),
             place: source.place(*at),
         };
-        checked.push(Located {
+        checked.push(LocatedValue {
             value: hook,
             at: *at,
         });
@@ -101,13 +101,14 @@ fn is_name(text: &str) -> bool {
 /// The words of a command that the operator's program is started with.
 pub(super) fn check_command(
     key: &str,
-    command: &Located<Vec<Located<String>>>,
-    complaints: &mut Vec<Complaint>,
+    command: &LocatedValue<Vec<LocatedValue<String>>>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) {
     let Some(program) = command.value.first() else {
         let hint =
             "write the program and its arguments, such as `[python3, ./guard.py]`".to_owned();
-        complaints.push(Complaint::new(command.at, format!("`{key}` is empty")).hint(Some(hint)));
+        complaints
+            .push(ConfigComplaint::new(command.at, format!("`{key}` is empty")).hint(Some(hint)));
         return;
     };
     for word in command
@@ -115,7 +116,7 @@ pub(super) fn check_command(
         .iter()
         .filter(|word| word.value.contains('\0'))
     {
-        complaints.push(Complaint::new(
+        complaints.push(ConfigComplaint::new(
             word.at,
             format!("`{key}` holds a NUL character"),
         ));
@@ -125,7 +126,7 @@ pub(super) fn check_command(
         .iter()
         .any(|begin| text.starts_with(begin));
     if text.trim().is_empty() {
-        complaints.push(Complaint::new(
+        complaints.push(ConfigComplaint::new(
             program.at,
             format!("`{key}` names no program"),
         ));
@@ -136,7 +137,7 @@ pub(super) fn check_command(
             shown(text)
         );
         let hint = "write a name that is found in PATH, `./FILE` for one beside this file, or a whole path";
-        complaints.push(Complaint::new(program.at, message).hint(Some(hint.to_owned())));
+        complaints.push(ConfigComplaint::new(program.at, message).hint(Some(hint.to_owned())));
     }
 }
 
@@ -149,13 +150,14 @@ fn place(own: Position, outer: Position) -> Position {
     }
 }
 
-fn tools(key: &str, entry: &HookEntry, complaints: &mut Vec<Complaint>) -> Vec<ToolPattern> {
+fn tools(key: &str, entry: &HookEntry, complaints: &mut Vec<ConfigComplaint>) -> Vec<ToolPattern> {
     let Some(tools) = &entry.tools else {
         return Vec::new();
     };
     if tools.value.values().is_empty() {
         let hint = "leave the key out for every tool".to_owned();
-        complaints.push(Complaint::new(tools.at, format!("`{key}` is empty")).hint(Some(hint)));
+        complaints
+            .push(ConfigComplaint::new(tools.at, format!("`{key}` is empty")).hint(Some(hint)));
     }
     let mut patterns = Vec::new();
     for pattern in tools.value.values() {
@@ -163,7 +165,7 @@ fn tools(key: &str, entry: &HookEntry, complaints: &mut Vec<Complaint>) -> Vec<T
             Ok(parsed) => patterns.push(parsed),
             Err(error) => {
                 let at = place(pattern.at, tools.at);
-                complaints.push(Complaint::new(
+                complaints.push(ConfigComplaint::new(
                     at,
                     format!("`{key}`: {}", error_message(&error)),
                 ));
@@ -173,10 +175,10 @@ fn tools(key: &str, entry: &HookEntry, complaints: &mut Vec<Complaint>) -> Vec<T
     patterns
 }
 
-fn when(key: &str, entry: &HookEntry, complaints: &mut Vec<Complaint>) -> Option<Selector> {
-    let Located { value: text, at } = entry.when.as_ref()?;
+fn when(key: &str, entry: &HookEntry, complaints: &mut Vec<ConfigComplaint>) -> Option<Selector> {
+    let LocatedValue { value: text, at } = entry.when.as_ref()?;
     let mut complain =
-        |message: String| complaints.push(Complaint::new(*at, format!("`{key}`: {message}")));
+        |message: String| complaints.push(ConfigComplaint::new(*at, format!("`{key}`: {message}")));
     match text.trim().parse::<Selector>() {
         Ok(selector) => return Some(selector),
         Err(RuleError::Form(_)) => complain(format!("`{}` names no calls", shown(text))),

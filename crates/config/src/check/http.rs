@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{ConfigDuration, HttpSection, Located, error::Complaint, snippet::shown};
+use crate::{ConfigDuration, HttpSection, LocatedValue, error::ConfigComplaint, snippet::shown};
 
 use super::limits::{check_range, size};
 
@@ -14,13 +14,13 @@ const LONGEST_PATIENCE: Duration = Duration::from_secs(60 * 60);
 
 pub(super) fn check(
     http: &HttpSection,
-    complaints: &mut Vec<Complaint>,
-) -> Option<Located<SocketAddr>> {
-    let listed = |list: &Option<Located<Vec<Located<String>>>>| {
+    complaints: &mut Vec<ConfigComplaint>,
+) -> Option<LocatedValue<SocketAddr>> {
+    let listed = |list: &Option<LocatedValue<Vec<LocatedValue<String>>>>| {
         list.iter().flat_map(|list| list.value.clone()).collect()
     };
-    let hosts: Vec<Located<String>> = listed(&http.allowed_hosts);
-    let origins: Vec<Located<String>> = listed(&http.allowed_origins);
+    let hosts: Vec<LocatedValue<String>> = listed(&http.allowed_hosts);
+    let origins: Vec<LocatedValue<String>> = listed(&http.allowed_origins);
     complaints.extend(
         hosts
             .iter()
@@ -44,7 +44,7 @@ pub(super) fn check(
     check_range("http.patience", http.patience, waits, complaints);
     let listen = http.listen.as_ref()?;
     match listen.value.parse() {
-        Ok(value) => Some(Located {
+        Ok(value) => Some(LocatedValue {
             value,
             at: listen.at,
         }),
@@ -55,7 +55,7 @@ pub(super) fn check(
     }
 }
 
-fn listen_complaint(listen: &Located<String>) -> Complaint {
+fn listen_complaint(listen: &LocatedValue<String>) -> ConfigComplaint {
     let message = format!(
         "`http.listen` is `{}`, which is not an address and a port",
         shown(&listen.value)
@@ -65,27 +65,27 @@ fn listen_complaint(listen: &Located<String>) -> Complaint {
         .strip_prefix("localhost:")
         .filter(|port| port.parse::<u16>().is_ok());
     let example = format!("127.0.0.1:{}", port.unwrap_or("8765"));
-    Complaint::new(listen.at, message)
+    ConfigComplaint::new(listen.at, message)
         .hint(Some(format!("write it with numbers, such as `{example}`")))
 }
 
-fn host_complaint(host: &Located<String>) -> Complaint {
+fn host_complaint(host: &LocatedValue<String>) -> ConfigComplaint {
     let message = format!(
         "`{}` in `http.allowed_hosts` is not a host",
         shown(&host.value)
     );
     let hint =
         "write a name or an address, with or without a port, such as `tools.example.org:8765`";
-    Complaint::new(host.at, message).hint(Some(hint.to_owned()))
+    ConfigComplaint::new(host.at, message).hint(Some(hint.to_owned()))
 }
 
-fn origin_complaint(origin: &Located<String>) -> Complaint {
+fn origin_complaint(origin: &LocatedValue<String>) -> ConfigComplaint {
     let message = format!(
         "`{}` in `http.allowed_origins` is not an origin",
         shown(&origin.value)
     );
     let hint = "write scheme and host without a path, such as `https://app.example.org`";
-    Complaint::new(origin.at, message).hint(Some(hint.to_owned()))
+    ConfigComplaint::new(origin.at, message).hint(Some(hint.to_owned()))
 }
 
 /// A host name or address, with or without a port. No wildcard: a list that admits everything is no list.

@@ -2,14 +2,16 @@
 
 use std::{fmt::Display, ops::RangeInclusive, time::Duration};
 
-use crate::{ByteSize, ConfigDuration, LimitsSection, Located, Percentage, error::Complaint};
+use crate::{
+    ByteSize, ConfigDuration, LimitsSection, LocatedValue, Percentage, error::ConfigComplaint,
+};
 
 /// More than this of anything at once is a slip of the keyboard.
 const MANY: usize = 1_000_000;
 /// Longer than this nobody waits.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub(super) fn check(limits: &LimitsSection, complaints: &mut Vec<Complaint>) {
+pub(super) fn check(limits: &LimitsSection, complaints: &mut Vec<ConfigComplaint>) {
     let counts = [
         ("limits.concurrency", limits.concurrency),
         ("limits.session_concurrency", limits.session_concurrency),
@@ -72,8 +74,8 @@ pub(super) fn check(limits: &LimitsSection, complaints: &mut Vec<Complaint>) {
 /// A number of things at once.
 pub(crate) fn check_count(
     key: &str,
-    count: Option<Located<usize>>,
-    complaints: &mut Vec<Complaint>,
+    count: Option<LocatedValue<usize>>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) {
     check_range(key, count, 1..=MANY, complaints);
 }
@@ -81,8 +83,8 @@ pub(crate) fn check_count(
 /// A number of characters that may be shown whole.
 pub(super) fn check_chars(
     key: &str,
-    chars: Option<Located<usize>>,
-    complaints: &mut Vec<Complaint>,
+    chars: Option<LocatedValue<usize>>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) {
     check_range(key, chars, 1..=100_000_000, complaints);
 }
@@ -90,8 +92,8 @@ pub(super) fn check_chars(
 /// The time one call may run.
 pub(super) fn check_deadline(
     key: &str,
-    written: Option<Located<ConfigDuration>>,
-    complaints: &mut Vec<Complaint>,
+    written: Option<LocatedValue<ConfigDuration>>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) {
     check_range(
         key,
@@ -104,8 +106,8 @@ pub(super) fn check_deadline(
 /// The time that something is kept which nobody waits for.
 pub(super) fn check_lifetime(
     key: &str,
-    written: Option<Located<ConfigDuration>>,
-    complaints: &mut Vec<Complaint>,
+    written: Option<LocatedValue<ConfigDuration>>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) {
     check_range(
         key,
@@ -118,11 +120,11 @@ pub(super) fn check_lifetime(
 /// Complains of a value outside of what can be meant.
 pub(super) fn check_range<T: PartialOrd + Display>(
     key: &str,
-    written: Option<Located<T>>,
+    written: Option<LocatedValue<T>>,
     range: RangeInclusive<T>,
-    complaints: &mut Vec<Complaint>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) {
-    let Some(Located { value, at }) = written else {
+    let Some(LocatedValue { value, at }) = written else {
         return;
     };
     if !range.contains(&value) {
@@ -131,7 +133,7 @@ pub(super) fn check_range<T: PartialOrd + Display>(
             range.start(),
             range.end()
         );
-        complaints.push(Complaint::new(at, message));
+        complaints.push(ConfigComplaint::new(at, message));
     }
 }
 

@@ -10,8 +10,9 @@ use std::{
 use toolpost_model::changes_code;
 
 use crate::{
-    ConfigDuration, Located, McpReach, McpSection, McpServerEntry, McpText, McpValue, Position,
-    error::{Complaint, Source},
+    ConfigDuration, LocatedValue, McpReach, McpSection, McpServerEntry, McpText, McpValue,
+    Position,
+    error::{ConfigComplaint, ConfigSourceText},
     host_config::McpPiece,
     mcp_entry::{McpSaid, is_clear_program, is_name, is_reserved_name},
     snippet::shown,
@@ -32,15 +33,15 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
 pub(super) fn check(
     mcp: &McpSection,
-    source: Source<'_>,
-    complaints: &mut Vec<Complaint>,
-) -> Vec<Located<(String, McpSaid)>> {
+    source: ConfigSourceText<'_>,
+    complaints: &mut Vec<ConfigComplaint>,
+) -> Vec<LocatedValue<(String, McpSaid)>> {
     let waits = ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(LONGEST_WAIT);
     check_range("mcp.approval_wait", mcp.approval_wait, waits, complaints);
     let mut checked = Vec::with_capacity(mcp.servers.len());
-    for (name, Located { value: entry, at }) in &mcp.servers {
+    for (name, LocatedValue { value: entry, at }) in &mcp.servers {
         complaints.extend(name_complaint(name, *at));
-        let said = Checking {
+        let said = McpEntryCheck {
             name: shown(name),
             entry,
             at: *at,
@@ -51,7 +52,7 @@ pub(super) fn check(
             place: source.place(*at),
             ..said
         };
-        checked.push(Located {
+        checked.push(LocatedValue {
             value: (name.clone(), said),
             at: *at,
         });
@@ -59,36 +60,37 @@ pub(super) fn check(
     checked
 }
 
-fn name_complaint(name: &str, at: Position) -> Option<Complaint> {
+fn name_complaint(name: &str, at: Position) -> Option<ConfigComplaint> {
     if is_reserved_name(name) {
         let message = format!("`{name}` is a name of the host's own tools");
         return Some(
-            Complaint::new(at, message).hint(Some("call the server something else".to_owned())),
+            ConfigComplaint::new(at, message)
+                .hint(Some("call the server something else".to_owned())),
         );
     }
     let message = format!("`{}` is not a name for a server", shown(name));
     let hint =
         "use up to 48 letters, digits, `_` and `-`, without `__`, beginning with a letter or digit";
-    (!is_name(name)).then(|| Complaint::new(at, message).hint(Some(hint.to_owned())))
+    (!is_name(name)).then(|| ConfigComplaint::new(at, message).hint(Some(hint.to_owned())))
 }
 
 /// One entry on its way.
-struct Checking<'a> {
+struct McpEntryCheck<'a> {
     /// Fit to be shown.
     name: String,
     entry: &'a McpServerEntry,
     at: Position,
-    complaints: &'a mut Vec<Complaint>,
+    complaints: &'a mut Vec<ConfigComplaint>,
 }
 
-impl Checking<'_> {
+impl McpEntryCheck<'_> {
     fn key(&self, part: &str) -> String {
         format!("mcp.servers.{}.{part}", self.name)
     }
 
     fn complain(&mut self, at: Position, message: String, hint: Option<&str>) {
         self.complaints
-            .push(Complaint::new(at, message).hint(hint.map(ToOwned::to_owned)));
+            .push(ConfigComplaint::new(at, message).hint(hint.map(ToOwned::to_owned)));
     }
 
     fn said(mut self) -> McpSaid {
@@ -268,7 +270,7 @@ impl Checking<'_> {
 
     fn transport(&mut self) {
         let entry = self.entry;
-        let Some(Located { value, at }) = &entry.transport else {
+        let Some(LocatedValue { value, at }) = &entry.transport else {
             return;
         };
         let key = self.key("type");
@@ -298,7 +300,7 @@ impl Checking<'_> {
         self.complain(*at, message, Some(hint));
     }
 
-    fn program(&mut self, command: &Located<String>) -> Option<McpReach> {
+    fn program(&mut self, command: &LocatedValue<String>) -> Option<McpReach> {
         let entry = self.entry;
         let key = self.key("command");
         if command.value.trim().is_empty() || command.value.contains('\0') {
@@ -320,7 +322,7 @@ impl Checking<'_> {
         let args = entry.args.iter().flat_map(|args| &args.value);
         let args: Vec<_> = args.filter_map(|word| self.text("args", word)).collect();
         let cwd = entry.cwd.as_ref().and_then(|cwd| {
-            let text = Located {
+            let text = LocatedValue {
                 value: cwd.value.to_string_lossy().into_owned(),
                 at: cwd.at,
             };
@@ -336,7 +338,7 @@ impl Checking<'_> {
         })
     }
 
-    fn url(&mut self, url: &Located<String>) -> Option<McpText> {
+    fn url(&mut self, url: &LocatedValue<String>) -> Option<McpText> {
         let text = self.text("url", url)?;
         if let Some(plain) = text.as_plain()
             && let Err(why) = check_url(plain)
@@ -350,7 +352,7 @@ impl Checking<'_> {
         Some(text)
     }
 
-    fn text(&mut self, part: &str, written: &Located<String>) -> Option<McpText> {
+    fn text(&mut self, part: &str, written: &LocatedValue<String>) -> Option<McpText> {
         match McpText::parse(&written.value, Path::new("")) {
             Ok(text) => Some(text),
             Err(error) => {
@@ -364,17 +366,17 @@ impl Checking<'_> {
     fn values(
         &mut self,
         part: &str,
-        written: &BTreeMap<String, Located<McpValue>>,
+        written: &BTreeMap<String, LocatedValue<McpValue>>,
         name_complaint: fn(&mut Self, &str, Position),
     ) -> BTreeMap<String, McpText> {
         let mut values = BTreeMap::new();
-        for (name, Located { value, at }) in written {
+        for (name, LocatedValue { value, at }) in written {
             name_complaint(self, name, *at);
             let key = self.key(&format!("{part}.{}", shown(name)));
             let text = match value {
                 McpValue::Text(text) => match self.text(
                     &format!("{part}.{}", shown(name)),
-                    &Located {
+                    &LocatedValue {
                         value: text.clone(),
                         at: *at,
                     },
@@ -383,7 +385,7 @@ impl Checking<'_> {
                     None => continue,
                 },
                 McpValue::File(path) => {
-                    let path = Located {
+                    let path = LocatedValue {
                         value: path.clone(),
                         at: *at,
                     };
@@ -467,6 +469,6 @@ pub(crate) fn check_url(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn plain(list: &[Located<String>]) -> Vec<String> {
+fn plain(list: &[LocatedValue<String>]) -> Vec<String> {
     list.iter().map(|text| text.value.clone()).collect()
 }

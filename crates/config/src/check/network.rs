@@ -4,8 +4,8 @@
 use toolpost_model::ToolPattern;
 
 use crate::{
-    CredentialConfig, CredentialEntry, CredentialSource, Located, NetworkSection,
-    error::{Complaint, Source},
+    CredentialConfig, CredentialEntry, CredentialSource, LocatedValue, NetworkSection,
+    error::{ConfigComplaint, ConfigSourceText},
     snippet::shown,
 };
 
@@ -37,17 +37,17 @@ pub(super) fn is_framing(lower: &str) -> bool {
 
 /// What checking the section yields.
 #[derive(Clone, Debug)]
-pub(crate) struct Network {
-    pub(crate) private: Vec<Located<String>>,
+pub(crate) struct CheckedNetworkValues {
+    pub(crate) private: Vec<LocatedValue<String>>,
     /// Their files are as written.
-    pub(crate) credentials: Vec<Located<CredentialConfig>>,
+    pub(crate) credentials: Vec<LocatedValue<CredentialConfig>>,
 }
 
 pub(super) fn check(
     network: &NetworkSection,
-    source: Source<'_>,
-    complaints: &mut Vec<Complaint>,
-) -> Network {
+    source: ConfigSourceText<'_>,
+    complaints: &mut Vec<ConfigComplaint>,
+) -> CheckedNetworkValues {
     check_range(
         "network.max_body",
         network.max_body,
@@ -61,13 +61,13 @@ pub(super) fn check(
         if !is_name(name) {
             let message = format!("`{}` is not a name for a credential", shown(name));
             let hint = "use up to 64 letters, digits, `_`, `-` and `.`".to_owned();
-            complaints.push(Complaint::new(at, message).hint(Some(hint)));
+            complaints.push(ConfigComplaint::new(at, message).hint(Some(hint)));
         }
         if let Some(value) = credential(name, entry, source, complaints) {
-            credentials.push(Located { value, at });
+            credentials.push(LocatedValue { value, at });
         }
     }
-    Network {
+    CheckedNetworkValues {
         private,
         credentials,
     }
@@ -75,11 +75,11 @@ pub(super) fn check(
 
 fn credential(
     name: &str,
-    entry: &Located<CredentialEntry>,
-    source: Source<'_>,
-    complaints: &mut Vec<Complaint>,
+    entry: &LocatedValue<CredentialEntry>,
+    source: ConfigSourceText<'_>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) -> Option<CredentialConfig> {
-    let Located {
+    let LocatedValue {
         value:
             CredentialEntry {
                 file,
@@ -112,14 +112,14 @@ fn credential(
     );
     if urls.is_none() && tools.is_none() {
         let hint = "name the beginnings of the URLs it is for, such as `https://api.example.org/`, or the tools that get it under `tools`";
-        let complaint = Complaint::new(
+        let complaint = ConfigComplaint::new(
             *at,
             "the credential has neither `urls` nor `tools`, so it is for nothing",
         );
         complaints.push(complaint.hint(Some(hint.to_owned())));
     }
-    let mut listed = |part: &str, written: &Option<Located<Vec<Located<String>>>>| {
-        let Some(Located { value, at }) = written else {
+    let mut listed = |part: &str, written: &Option<LocatedValue<Vec<LocatedValue<String>>>>| {
+        let Some(LocatedValue { value, at }) = written else {
             return Vec::new();
         };
         if value.is_empty() {
@@ -128,7 +128,7 @@ fn credential(
                 key(part)
             );
             complaints.push(
-                Complaint::new(*at, message)
+                ConfigComplaint::new(*at, message)
                     .hint(Some("leave it out, or name something".to_owned())),
             );
         }
@@ -141,7 +141,7 @@ fn credential(
         (Some(file), None) => Some(CredentialSource::File(file.value.clone())),
         (None, Some(env)) => Some(CredentialSource::Variable(env.value.clone())),
         (Some(_), Some(_)) => {
-            complaints.push(Complaint::new(
+            complaints.push(ConfigComplaint::new(
                 *at,
                 "the credential has a `file` and an `env`; it can only have one",
             ));
@@ -149,7 +149,8 @@ fn credential(
         }
         (None, None) => {
             let hint = "write it into a file that only you can read, and name that under `file`";
-            let complaint = Complaint::new(*at, "the credential has neither a `file` nor an `env`");
+            let complaint =
+                ConfigComplaint::new(*at, "the credential has neither a `file` nor an `env`");
             complaints.push(complaint.hint(Some(hint.to_owned())));
             None
         }
@@ -176,17 +177,17 @@ fn credential(
 
 fn check_tools(
     key: &str,
-    written: &[Located<String>],
-    complaints: &mut Vec<Complaint>,
+    written: &[LocatedValue<String>],
+    complaints: &mut Vec<ConfigComplaint>,
 ) -> Vec<ToolPattern> {
     let mut tools = Vec::with_capacity(written.len());
-    for Located { value, at } in written {
+    for LocatedValue { value, at } in written {
         match value.parse::<ToolPattern>() {
             Ok(pattern) => tools.push(pattern),
             Err(_) => {
                 let message = format!("`{}` in `{key}` is not the name of a tool", shown(value));
                 let hint = "a name, an id such as `commands.deploy`, or one with `*`".to_owned();
-                complaints.push(Complaint::new(*at, message).hint(Some(hint)));
+                complaints.push(ConfigComplaint::new(*at, message).hint(Some(hint)));
             }
         }
     }
@@ -194,7 +195,7 @@ fn check_tools(
 }
 
 /// In capitals, as variables are. A token that was pasted here has small letters nearly always.
-fn variable_complaint(key: &str, env: &Located<String>) -> Option<Complaint> {
+fn variable_complaint(key: &str, env: &LocatedValue<String>) -> Option<ConfigComplaint> {
     let legal = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     let text = &env.value;
     let good = text.len() <= 64
@@ -203,11 +204,11 @@ fn variable_complaint(key: &str, env: &Located<String>) -> Option<Complaint> {
     (!good || text.is_empty()).then(|| {
         let hint =
             "write the name in capitals, such as `API_TOKEN`; the value itself never stands in the file";
-        Complaint::new(env.at, format!("`{key}` is not the name of a variable")).hint(Some(hint.to_owned()))
+        ConfigComplaint::new(env.at, format!("`{key}` is not the name of a variable")).hint(Some(hint.to_owned()))
     })
 }
 
-fn header_complaint(key: &str, header: &Located<String>) -> Option<Complaint> {
+fn header_complaint(key: &str, header: &LocatedValue<String>) -> Option<ConfigComplaint> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let text = &header.value;
     let lower = text.to_ascii_lowercase();
@@ -219,10 +220,10 @@ fn header_complaint(key: &str, header: &Located<String>) -> Option<Complaint> {
         return None;
     };
     let hint = "such as `Authorization` or `X-Api-Key`".to_owned();
-    Some(Complaint::new(header.at, message).hint(Some(hint)))
+    Some(ConfigComplaint::new(header.at, message).hint(Some(hint)))
 }
 
-fn scheme_complaint(key: &str, scheme: &Located<String>) -> Option<Complaint> {
+fn scheme_complaint(key: &str, scheme: &LocatedValue<String>) -> Option<ConfigComplaint> {
     let legal = scheme
         .value
         .bytes()
@@ -230,20 +231,21 @@ fn scheme_complaint(key: &str, scheme: &Located<String>) -> Option<Complaint> {
     (!legal || scheme.value.len() > 32).then(|| {
         let hint =
             "one word, such as `Bearer` or `token`; the value itself never stands in the file";
-        Complaint::new(scheme.at, format!("`{key}` is not a word")).hint(Some(hint.to_owned()))
+        ConfigComplaint::new(scheme.at, format!("`{key}` is not a word"))
+            .hint(Some(hint.to_owned()))
     })
 }
 
 /// The texts with a path behind the host, so that no longer host name begins with one of them.
 fn check_prefixes(
     key: &str,
-    written: &[Located<String>],
-    complaints: &mut Vec<Complaint>,
-) -> Vec<Located<String>> {
+    written: &[LocatedValue<String>],
+    complaints: &mut Vec<ConfigComplaint>,
+) -> Vec<LocatedValue<String>> {
     let mut prefixes = Vec::with_capacity(written.len());
-    for Located { value, at } in written {
+    for LocatedValue { value, at } in written {
         match prefix(value) {
-            Some(value) => prefixes.push(Located { value, at: *at }),
+            Some(value) => prefixes.push(LocatedValue { value, at: *at }),
             None => {
                 // Before an `@` there may be a password.
                 let quoted = if value.contains('@') {
@@ -253,7 +255,7 @@ fn check_prefixes(
                 };
                 let message = format!("{quoted} in `{key}` is not the beginning of a URL");
                 let hint = "write scheme and host, with or without a path, such as `http://127.0.0.1:8080/api/`";
-                complaints.push(Complaint::new(*at, message).hint(Some(hint.to_owned())));
+                complaints.push(ConfigComplaint::new(*at, message).hint(Some(hint.to_owned())));
             }
         }
     }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::limits::{check_range, size};
-use crate::{ConfigDuration, RetentionSection, error::Complaint};
+use crate::{ConfigDuration, RetentionSection, error::ConfigComplaint};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const TEN_YEARS: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 
-pub(super) fn check(retention: &RetentionSection, complaints: &mut Vec<Complaint>) {
+pub(super) fn check(retention: &RetentionSection, complaints: &mut Vec<ConfigComplaint>) {
     let range = || ConfigDuration::new(MINUTE)..=ConfigDuration::new(TEN_YEARS);
     check_range(
         "retention.artifacts",

@@ -2,7 +2,7 @@
 
 use globset::Glob;
 
-use crate::{Located, ProtectSection, RootEntry, error::Complaint, snippet::shown};
+use crate::{LocatedValue, ProtectSection, RootEntry, error::ConfigComplaint, snippet::shown};
 
 use super::path_complaint;
 
@@ -12,9 +12,9 @@ const MOST_PATTERNS: usize = 200;
 const LONGEST_PATTERN: usize = 4096;
 
 pub(super) fn check(
-    roots: &[Located<RootEntry>],
+    roots: &[LocatedValue<RootEntry>],
     protect: &ProtectSection,
-    complaints: &mut Vec<Complaint>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) {
     complaints.extend(
         roots
@@ -25,13 +25,13 @@ pub(super) fn check(
     if let Some(beyond) = protect.paths.get(MOST_PATTERNS) {
         let message =
             format!("`protect.paths` has {protected} patterns; it can have up to {MOST_PATTERNS}");
-        complaints.push(Complaint::new(beyond.at, message));
+        complaints.push(ConfigComplaint::new(beyond.at, message));
     }
     complaints.extend(protect.paths.iter().filter_map(glob_complaint));
 }
 
 /// Protected paths are looked up from the top of each root, so nothing that begins elsewhere would ever match.
-fn glob_complaint(glob: &Located<String>) -> Option<Complaint> {
+fn glob_complaint(glob: &LocatedValue<String>) -> Option<ConfigComplaint> {
     let text = glob.value.as_str();
     let hint = |hint: &str| Some(hint.to_owned());
     let quoted = shown(text);
@@ -59,5 +59,5 @@ fn glob_complaint(glob: &Located<String>) -> Option<Complaint> {
             None,
         )
     };
-    Some(Complaint::new(glob.at, message).hint(hint))
+    Some(ConfigComplaint::new(glob.at, message).hint(hint))
 }

@@ -1,5 +1,5 @@
 //! `rules`: from lines and tables to [`Rule`]s. What their patterns mean is the policy's to know, so it is the policy
-//! that complains of them; see [`Parsed::rule_errors`](crate::Parsed::rule_errors).
+//! that complains of them; see [`ParsedConfig::rule_errors`](crate::ParsedConfig::rule_errors).
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use toolpost_model::{Behavior, EffectClass, Rule, RuleError, RuleOrigin};
 
 use crate::{
-    Located, RuleEntry, RuleTable,
-    error::{Complaint, Source},
+    LocatedValue, RuleEntry, RuleTable,
+    error::{ConfigComplaint, ConfigSourceText},
     located::Position,
     nearest::nearest,
     snippet::shown,
@@ -17,10 +17,10 @@ use crate::{
 use super::tokens::is_name;
 
 pub(super) fn check(
-    entries: &[Located<RuleEntry>],
-    source: Source<'_>,
-    complaints: &mut Vec<Complaint>,
-) -> Vec<Located<Rule>> {
+    entries: &[LocatedValue<RuleEntry>],
+    source: ConfigSourceText<'_>,
+    complaints: &mut Vec<ConfigComplaint>,
+) -> Vec<LocatedValue<Rule>> {
     let mut rules = Vec::with_capacity(entries.len());
     let mut ids = BTreeSet::new();
     for entry in entries {
@@ -33,7 +33,7 @@ pub(super) fn check(
             }
         };
         match rule {
-            Ok(value) => rules.push(Located {
+            Ok(value) => rules.push(LocatedValue {
                 value,
                 at: entry.at,
             }),
@@ -44,17 +44,17 @@ pub(super) fn check(
 }
 
 /// The layer gives the rule its origin; until then it has the one that fits most files.
-fn from_line(line: &str, at: Position, place: String) -> Result<Rule, Complaint> {
+fn from_line(line: &str, at: Position, place: String) -> Result<Rule, ConfigComplaint> {
     Rule::parse(line, RuleOrigin::Cli, place).map_err(|error| line_complaint(at, line, &error))
 }
 
-fn from_table(table: &RuleTable, place: String) -> Result<Rule, Complaint> {
+fn from_table(table: &RuleTable, place: String) -> Result<Rule, ConfigComplaint> {
     let rule = from_line(&table.rule.value, table.rule.at, place)?;
     if let Some(principal) = &table.principal
         && (principal.value.trim().is_empty() || principal.value.len() > 256)
     {
         let message = "`principal` is not the name of a caller".to_owned();
-        return Err(Complaint::new(principal.at, message)
+        return Err(ConfigComplaint::new(principal.at, message)
             .hint(Some("leave it out to mean everybody".to_owned())));
     }
     Ok(Rule {
@@ -82,7 +82,7 @@ fn from_table(table: &RuleTable, place: String) -> Result<Rule, Complaint> {
 }
 
 /// A day counts whole, so the rule ends when the next one begins.
-fn end_of(written: &Located<String>) -> Result<Timestamp, Complaint> {
+fn end_of(written: &LocatedValue<String>) -> Result<Timestamp, ConfigComplaint> {
     let text = written.value.as_str();
     let day = || {
         text.parse::<Date>()
@@ -99,23 +99,27 @@ fn end_of(written: &Located<String>) -> Result<Timestamp, Complaint> {
     end.ok_or_else(|| {
         let message = format!("`{}` is not a day or a time", shown(text));
         let hint = "write a day such as 2026-12-31, or a time such as 2026-12-31T18:00:00Z";
-        Complaint::new(written.at, message).hint(Some(hint.to_owned()))
+        ConfigComplaint::new(written.at, message).hint(Some(hint.to_owned()))
     })
 }
 
-fn id_complaint<'a>(id: &'a Located<String>, known: &mut BTreeSet<&'a str>) -> Option<Complaint> {
+fn id_complaint<'a>(
+    id: &'a LocatedValue<String>,
+    known: &mut BTreeSet<&'a str>,
+) -> Option<ConfigComplaint> {
     let quoted = shown(&id.value);
     if !is_name(&id.value) {
         let hint = "use up to 64 letters, digits, `_`, `-` and `.`".to_owned();
         return Some(
-            Complaint::new(id.at, format!("`{quoted}` is not a name for a rule")).hint(Some(hint)),
+            ConfigComplaint::new(id.at, format!("`{quoted}` is not a name for a rule"))
+                .hint(Some(hint)),
         );
     }
     let is_new = known.insert(&id.value);
-    (!is_new).then(|| Complaint::new(id.at, format!("there are two rules named `{quoted}`")))
+    (!is_new).then(|| ConfigComplaint::new(id.at, format!("there are two rules named `{quoted}`")))
 }
 
-fn line_complaint(at: Position, line: &str, error: &RuleError) -> Complaint {
+fn line_complaint(at: Position, line: &str, error: &RuleError) -> ConfigComplaint {
     let [allow, ask, deny] = [Behavior::Allow, Behavior::Ask, Behavior::Deny].map(Behavior::as_str);
     let effects = [allow, ask, deny, Rule::DELEGATE];
     let near = match error {
@@ -128,7 +132,7 @@ fn line_complaint(at: Position, line: &str, error: &RuleError) -> Complaint {
     };
     // A word that is right is not what is wrong.
     let near = near.filter(|near| !line.split_whitespace().any(|word| word == *near));
-    Complaint::new(at, error_message(error))
+    ConfigComplaint::new(at, error_message(error))
         .hint(near.map(|near| format!("did you mean `{near}`?")))
 }
 

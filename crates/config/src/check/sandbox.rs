@@ -2,14 +2,14 @@
 
 use toolpost_model::{ToolPattern, never_passed};
 
-use crate::{CodeSection, Located, SandboxSection, error::Complaint, snippet::shown};
+use crate::{CodeSection, LocatedValue, SandboxSection, error::ConfigComplaint, snippet::shown};
 
 use super::{
     limits::{check_lifetime, check_range, size},
     path_complaint,
 };
 
-pub(super) fn check(sandbox: &SandboxSection, complaints: &mut Vec<Complaint>) {
+pub(super) fn check(sandbox: &SandboxSection, complaints: &mut Vec<ConfigComplaint>) {
     let readable = sandbox.readable.iter();
     complaints.extend(readable.filter_map(|path| path_complaint("sandbox.readable", path)));
     check_variables("sandbox.environment", &sandbox.environment, complaints);
@@ -46,7 +46,7 @@ pub(super) fn check(sandbox: &SandboxSection, complaints: &mut Vec<Complaint>) {
     check_lifetime("sandbox.lifetime", sandbox.lifetime, complaints);
 }
 
-pub(super) fn check_code(code: &CodeSection, complaints: &mut Vec<Complaint>) {
+pub(super) fn check_code(code: &CodeSection, complaints: &mut Vec<ConfigComplaint>) {
     let patterns = code.tools.iter().flat_map(|tools| &tools.value);
     for pattern in patterns.filter(|pattern| tool_pattern(&pattern.value).is_none()) {
         let message = format!(
@@ -54,7 +54,7 @@ pub(super) fn check_code(code: &CodeSection, complaints: &mut Vec<Complaint>) {
             shown(&pattern.value)
         );
         let hint = "names hold letters, digits and `_-./:`, with `*` for any characters";
-        complaints.push(Complaint::new(pattern.at, message).hint(Some(hint.to_owned())));
+        complaints.push(ConfigComplaint::new(pattern.at, message).hint(Some(hint.to_owned())));
     }
     check_range(
         "code.memory",
@@ -73,8 +73,8 @@ pub(crate) fn tool_pattern(text: &str) -> Option<ToolPattern> {
 /// Complains of names that are none, and of variables that no child may get.
 pub(super) fn check_variables(
     key: &str,
-    names: &[Located<String>],
-    complaints: &mut Vec<Complaint>,
+    names: &[LocatedValue<String>],
+    complaints: &mut Vec<ConfigComplaint>,
 ) {
     for name in names {
         let quoted = shown(&name.value);
@@ -83,10 +83,10 @@ pub(super) fn check_variables(
             let hint = name.value.contains('=').then(|| {
                 "only the name stands here; the value comes from the host's environment".to_owned()
             });
-            complaints.push(Complaint::new(name.at, message).hint(hint));
+            complaints.push(ConfigComplaint::new(name.at, message).hint(hint));
         } else if let Some(why) = never_inherited(&name.value) {
             let message = format!("`{quoted}` in `{key}` is never handed to a process: {why}");
-            complaints.push(Complaint::new(name.at, message));
+            complaints.push(ConfigComplaint::new(name.at, message));
         }
     }
 }

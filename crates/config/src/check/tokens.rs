@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    Located, TokenConfig, TokenEntry, error::Complaint, snippet::shown, yaml::shape::HASH_COMMAND,
+    LocatedValue, TokenConfig, TokenEntry, error::ConfigComplaint, snippet::shown,
+    yaml::shape::HASH_COMMAND,
 };
 
 const NAME_HINT: &str = "use up to 64 letters, digits, `_`, `-` and `.`";
 
 pub(super) fn check(
-    entries: &[Located<TokenEntry>],
-    complaints: &mut Vec<Complaint>,
-) -> Vec<Located<TokenConfig>> {
+    entries: &[LocatedValue<TokenEntry>],
+    complaints: &mut Vec<ConfigComplaint>,
+) -> Vec<LocatedValue<TokenConfig>> {
     let mut tokens = Vec::with_capacity(entries.len());
     let mut names = BTreeSet::new();
     let mut hashes = BTreeSet::new();
@@ -26,17 +27,21 @@ pub(super) fn check(
             complaints.push(name_complaint(name));
         } else if !names.insert(name.value.as_str()) {
             let message = format!("there are two tokens named `{}`", shown(&name.value));
-            complaints.push(Complaint::new(name.at, message));
+            complaints.push(ConfigComplaint::new(name.at, message));
         }
         if let Some(tenant) = tenant.as_ref().filter(|tenant| !is_name(&tenant.value)) {
             let message = format!("`{}` is not a name for a tenant", shown(&tenant.value));
-            complaints.push(Complaint::new(tenant.at, message).hint(Some(NAME_HINT.to_owned())));
+            complaints
+                .push(ConfigComplaint::new(tenant.at, message).hint(Some(NAME_HINT.to_owned())));
         }
         match decode(&sha256.value) {
             None => complaints.push(hash_complaint(sha256)),
             // Which of the two names would a call be recorded under?
             Some(hash) if !hashes.insert(hash) => {
-                complaints.push(Complaint::new(sha256.at, "two tokens have the same hash"));
+                complaints.push(ConfigComplaint::new(
+                    sha256.at,
+                    "two tokens have the same hash",
+                ));
             }
             Some(hash) => {
                 let token = TokenConfig {
@@ -45,7 +50,7 @@ pub(super) fn check(
                     tenant: tenant.as_ref().map(|tenant| tenant.value.clone()),
                     sha256: hash,
                 };
-                tokens.push(Located {
+                tokens.push(LocatedValue {
                     value: token,
                     at: entry.at,
                 });
@@ -55,14 +60,14 @@ pub(super) fn check(
     tokens
 }
 
-fn name_complaint(name: &Located<String>) -> Complaint {
+fn name_complaint(name: &LocatedValue<String>) -> ConfigComplaint {
     let message = format!("`{}` is not a name for a token", shown(&name.value));
-    Complaint::new(name.at, message).hint(Some(NAME_HINT.to_owned()))
+    ConfigComplaint::new(name.at, message).hint(Some(NAME_HINT.to_owned()))
 }
 
-fn hash_complaint(sha256: &Located<String>) -> Complaint {
+fn hash_complaint(sha256: &LocatedValue<String>) -> ConfigComplaint {
     let hint = format!("a token itself never stands in the file; `{HASH_COMMAND}` makes its hash");
-    Complaint::new(sha256.at, "`sha256` is not a hash of 64 hex digits").hint(Some(hint))
+    ConfigComplaint::new(sha256.at, "`sha256` is not a hash of 64 hex digits").hint(Some(hint))
 }
 
 /// The name ends up in records and metrics.

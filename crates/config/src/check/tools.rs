@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toolpost_model::ToolPattern;
 
 use crate::{
-    Located, SourceEntry, ToolEntry, error::Complaint, nearest::suggestion, profiles,
+    LocatedValue, SourceEntry, ToolEntry, error::ConfigComplaint, nearest::suggestion, profiles,
     snippet::shown,
 };
 
@@ -14,14 +14,17 @@ use super::limits::{check_chars, check_count, check_deadline, check_range, size}
 /// The longest name model providers accept.
 const LONGEST_NAME: usize = 64;
 
-pub(super) fn check(tools: &BTreeMap<String, Located<ToolEntry>>, complaints: &mut Vec<Complaint>) {
+pub(super) fn check(
+    tools: &BTreeMap<String, LocatedValue<ToolEntry>>,
+    complaints: &mut Vec<ConfigComplaint>,
+) {
     for (key, entry) in tools {
         if key.len() > 256 || key.parse::<ToolPattern>().is_err() {
             let message = format!(
                 "`{}` is not the name or id of a tool, nor a pattern of them",
                 shown(key)
             );
-            complaints.push(Complaint::new(entry.at, message));
+            complaints.push(ConfigComplaint::new(entry.at, message));
         }
         let (tool, name) = (&entry.value, shown(key));
         let at = |setting: &str| format!("tools.{name}.{setting}");
@@ -42,7 +45,7 @@ pub(super) fn check(tools: &BTreeMap<String, Located<ToolEntry>>, complaints: &m
             let message = format!(
                 "`tools.{name}.timeout` is {timeout}, longer than its `ceiling`, which is {ceiling}"
             );
-            complaints.push(Complaint::new(at, message));
+            complaints.push(ConfigComplaint::new(at, message));
         }
         complaints.extend(
             tool.name
@@ -63,14 +66,14 @@ pub(super) fn check(tools: &BTreeMap<String, Located<ToolEntry>>, complaints: &m
         {
             let message = format!("`{}` is not a JSON pointer", shown(pointer));
             let hint = "begin with a slash, such as `/path` or `/login/pin`".to_owned();
-            complaints.push(Complaint::new(at, message).hint(Some(hint)));
+            complaints.push(ConfigComplaint::new(at, message).hint(Some(hint)));
         }
         for kinds in tool
             .arguments
             .values()
             .filter(|kinds| kinds.value.0.is_empty())
         {
-            complaints.push(Complaint::new(
+            complaints.push(ConfigComplaint::new(
                 kinds.at,
                 "the argument means nothing: the list is empty",
             ));
@@ -78,19 +81,19 @@ pub(super) fn check(tools: &BTreeMap<String, Located<ToolEntry>>, complaints: &m
     }
 }
 
-fn name_complaint(key: &str, name: &Located<String>) -> Option<Complaint> {
+fn name_complaint(key: &str, name: &LocatedValue<String>) -> Option<ConfigComplaint> {
     if key.contains('*') {
         let message = format!(
             "`tools.{}.name` would give one name to several tools",
             shown(key)
         );
-        return Some(Complaint::new(name.at, message).hint(Some("name one tool".to_owned())));
+        return Some(ConfigComplaint::new(name.at, message).hint(Some("name one tool".to_owned())));
     }
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let good = (1..=LONGEST_NAME).contains(&name.value.len()) && name.value.bytes().all(legal);
     (!good).then(|| {
         let hint = format!("use up to {LONGEST_NAME} letters, digits, `_` and `-`");
-        Complaint::new(
+        ConfigComplaint::new(
             name.at,
             format!("`{}` is not a name for a tool", shown(&name.value)),
         )
@@ -109,12 +112,12 @@ fn is_pointer(text: &str) -> bool {
 }
 
 pub(super) fn check_sources(
-    sources: &BTreeMap<String, Located<SourceEntry>>,
-    complaints: &mut Vec<Complaint>,
+    sources: &BTreeMap<String, LocatedValue<SourceEntry>>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) {
     for (name, entry) in sources {
         if name.trim().is_empty() || name.len() > 256 {
-            complaints.push(Complaint::new(
+            complaints.push(ConfigComplaint::new(
                 entry.at,
                 format!("`{}` is not the name of a source", shown(name)),
             ));
@@ -130,7 +133,7 @@ pub(super) fn check_sources(
         {
             let message = format!("there is no profile `{}`", shown(&profile.value));
             let hint = suggestion(&profile.value, &profiles::NAMES, "the profiles are");
-            complaints.push(Complaint::new(profile.at, message).hint(hint));
+            complaints.push(ConfigComplaint::new(profile.at, message).hint(hint));
         }
     }
 }

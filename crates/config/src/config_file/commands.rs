@@ -7,57 +7,57 @@ use serde::Deserialize;
 use serde_json::Number;
 use toolpost_model::{EffectClass, SandboxProfile};
 
-use crate::{ByteSize, ConfigDuration, Located, Scalar};
+use crate::{ByteSize, ConfigDuration, ConfigScalar, LocatedValue};
 
 /// A tool made of a command line.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommandEntry {
     /// What the tool does and when to use it. The model reads this.
-    pub description: Located<String>,
+    pub description: LocatedValue<String>,
     /// The program and its arguments. No shell reads them: `{name}` stands for a parameter, in an argument of its
     /// own or as part of one, and `{{` for a brace. An argument whose parameter has no value is left out, and
     /// `{name?--flag}` is the argument `--flag` where the parameter is true or given.
     #[schemars(length(min = 1))]
-    pub argv: Located<Vec<Located<String>>>,
+    pub argv: LocatedValue<Vec<LocatedValue<String>>>,
     /// What the model may give, by name.
     #[serde(default)]
-    pub parameters: BTreeMap<String, Located<ParameterEntry>>,
+    pub parameters: BTreeMap<String, LocatedValue<ParameterEntry>>,
     /// What the program reads from standard input, with `{name}` for parameters. Without it, nothing.
     #[serde(default)]
-    pub stdin: Option<Located<String>>,
+    pub stdin: Option<LocatedValue<String>>,
     /// The folder the program starts in, relative to the workspace.
     #[serde(default)]
-    pub working_directory: Option<Located<PathBuf>>,
+    pub working_directory: Option<LocatedValue<PathBuf>>,
     /// How long one run may take.
     #[serde(default)]
-    pub timeout: Option<Located<ConfigDuration>>,
+    pub timeout: Option<LocatedValue<ConfigDuration>>,
     /// What the program may do. Where nobody says: `read-only` for the class `read`, `network` for the class
     /// `network`, and what `sandbox.profile` says for others.
     #[serde(default)]
-    pub profile: Option<Located<SandboxProfile>>,
+    pub profile: Option<LocatedValue<SandboxProfile>>,
     /// What the tool's calls count as, for rules and modes. You vouch for it.
     #[serde(default)]
-    pub class: Option<Located<EffectClass>>,
+    pub class: Option<LocatedValue<EffectClass>>,
     /// Whether running it twice is the same as running it once.
     #[serde(default)]
-    pub idempotent: Option<Located<bool>>,
+    pub idempotent: Option<LocatedValue<bool>>,
     /// Variables that the program gets from the host's environment, beside those of `sandbox.environment`.
     #[serde(default)]
-    pub environment: Vec<Located<String>>,
+    pub environment: Vec<LocatedValue<String>>,
     /// What the program prints.
     #[serde(default)]
-    pub output: Option<Located<CommandOutput>>,
+    pub output: Option<LocatedValue<CommandOutput>>,
     /// Exit codes that mean that it went well.
     #[serde(default)]
     #[schemars(length(min = 1))]
-    pub success_codes: Option<Located<Vec<Located<i32>>>>,
+    pub success_codes: Option<LocatedValue<Vec<LocatedValue<i32>>>>,
     /// Whether the tool stays out of lists until a search shows it.
     #[serde(default)]
-    pub deferred: Option<Located<bool>>,
+    pub deferred: Option<LocatedValue<bool>>,
     /// The most output that is shown whole or, for `json` and `lines`, taken.
     #[serde(default)]
-    pub max_output: Option<Located<ByteSize>>,
+    pub max_output: Option<LocatedValue<ByteSize>>,
 }
 
 /// Something the model gives to a command.
@@ -68,21 +68,21 @@ pub struct ParameterEntry {
     #[serde(rename = "type")]
     pub kind: ParameterType,
     /// What it is for. The model reads this.
-    pub description: Option<Located<String>>,
+    pub description: Option<LocatedValue<String>>,
     /// The texts to choose from, for `enum`.
-    pub values: Option<Located<Vec<Located<String>>>>,
+    pub values: Option<LocatedValue<Vec<LocatedValue<String>>>>,
     /// What is taken where the model gives nothing.
-    pub default: Option<Located<Scalar>>,
+    pub default: Option<LocatedValue<ConfigScalar>>,
     /// Whether the model must give it: without a default, yes.
-    pub required: Option<Located<bool>>,
+    pub required: Option<LocatedValue<bool>>,
     /// A regular expression that the whole of a `string` must match.
-    pub pattern: Option<Located<String>>,
+    pub pattern: Option<LocatedValue<String>>,
     /// Whether a value may begin with `-` where the program could take it for an option.
-    pub allow_dash: Option<Located<bool>>,
+    pub allow_dash: Option<LocatedValue<bool>>,
     /// The smallest `integer` or `number`.
-    pub minimum: Option<Located<Number>>,
+    pub minimum: Option<LocatedValue<Number>>,
     /// The largest `integer` or `number`.
-    pub maximum: Option<Located<Number>>,
+    pub maximum: Option<LocatedValue<Number>>,
 }
 
 /// The kind of a parameter's value.

@@ -10,7 +10,7 @@ use serde::{
 use toolpost_model::SandboxProfile;
 
 use crate::{
-    ByteSize, ConfigDuration, Located, McpEra, McpNaming, McpNewTools, McpShare, McpStart,
+    ByteSize, ConfigDuration, LocatedValue, McpEra, McpNaming, McpNewTools, McpShare, McpStart,
 };
 
 /// The Model Context Protocol.
@@ -19,9 +19,9 @@ use crate::{
 pub struct McpSection {
     /// How long an agent's call over MCP waits for an approval before it is told to come again. Clients give up after a
     /// minute or so.
-    pub approval_wait: Option<Located<ConfigDuration>>,
+    pub approval_wait: Option<LocatedValue<ConfigDuration>>,
     /// Servers whose tools are taken in, by the names that their tools' ids begin with. Only in a file that is trusted.
-    pub servers: BTreeMap<String, Located<McpServerEntry>>,
+    pub servers: BTreeMap<String, LocatedValue<McpServerEntry>>,
 }
 
 /// One server. It has a `command` or a `url`; without either, the entry says more of a server that an included file names.
@@ -31,54 +31,54 @@ pub struct McpServerEntry {
     /// How it is spoken with: `stdio`, `http` or `streamable-http`. It follows from `command` or `url`.
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["stdio", "http", "streamable-http", null]))]
-    pub transport: Option<Located<String>>,
+    pub transport: Option<LocatedValue<String>>,
     /// A program that is started: a name that is found in `PATH`, a whole path, or `./FILE` beside this file.
-    pub command: Option<Located<String>>,
+    pub command: Option<LocatedValue<String>>,
     /// Its arguments, as they are. No shell reads them.
-    pub args: Option<Located<Vec<Located<String>>>>,
+    pub args: Option<LocatedValue<Vec<LocatedValue<String>>>>,
     /// Variables that it gets with these values. A value may refer to where a secret is kept.
-    pub env: BTreeMap<String, Located<McpValue>>,
+    pub env: BTreeMap<String, LocatedValue<McpValue>>,
     /// The folder it begins in, relative to this file. Without it: the workspace.
-    pub cwd: Option<Located<PathBuf>>,
+    pub cwd: Option<LocatedValue<PathBuf>>,
     /// The endpoint of a server that is reached over streamable HTTP.
-    pub url: Option<Located<String>>,
+    pub url: Option<LocatedValue<String>>,
     /// Headers that every request carries. A value may refer to where a secret is kept.
-    pub headers: BTreeMap<String, Located<McpValue>>,
+    pub headers: BTreeMap<String, LocatedValue<McpValue>>,
     /// Whether it is left out.
-    pub disabled: Option<Located<bool>>,
+    pub disabled: Option<LocatedValue<bool>>,
     /// Whether the host does not start without it.
-    pub required: Option<Located<bool>>,
+    pub required: Option<LocatedValue<bool>>,
     /// Which revision of the protocol is spoken.
-    pub era: Option<Located<McpEra>>,
+    pub era: Option<LocatedValue<McpEra>>,
     /// How its tools are named towards agents.
-    pub naming: Option<Located<McpNaming>>,
+    pub naming: Option<LocatedValue<McpNaming>>,
     /// Who shares one connection or process.
-    pub share: Option<Located<McpShare>>,
+    pub share: Option<LocatedValue<McpShare>>,
     /// When it is started.
-    pub start: Option<Located<McpStart>>,
+    pub start: Option<LocatedValue<McpStart>>,
     /// What becomes of definitions that were never seen before. Changed ones are always kept back.
-    pub new_tools: Option<Located<McpNewTools>>,
+    pub new_tools: Option<LocatedValue<McpNewTools>>,
     /// Which of its tools are taken in.
     pub tools: McpToolsEntry,
     /// How long a call of one of its tools may run. `tools` may say otherwise of single ones.
-    pub timeout: Option<Located<ConfigDuration>>,
+    pub timeout: Option<LocatedValue<ConfigDuration>>,
     /// How long a first connection and its handshake may take.
-    pub connect_timeout: Option<Located<ConfigDuration>>,
+    pub connect_timeout: Option<LocatedValue<ConfigDuration>>,
     /// How long it is kept without a call. Without it: until the host ends.
-    pub idle_stop: Option<Located<ConfigDuration>>,
+    pub idle_stop: Option<LocatedValue<ConfigDuration>>,
     /// The longest message that is read from it.
-    pub max_message: Option<Located<ByteSize>>,
+    pub max_message: Option<LocatedValue<ByteSize>>,
     /// What its process may do. Without it: what `sandbox.profile` says, which is no network unless you opened it.
-    pub sandbox: Option<Located<SandboxProfile>>,
+    pub sandbox: Option<LocatedValue<SandboxProfile>>,
     /// Variables that it gets from the host's environment.
-    pub pass: Vec<Located<String>>,
+    pub pass: Vec<LocatedValue<String>>,
     /// Files and folders outside of the roots that it may read, relative to this file.
-    pub readable: Vec<Located<PathBuf>>,
+    pub readable: Vec<LocatedValue<PathBuf>>,
     /// Folders outside of the roots that it may write, relative to this file.
-    pub writable: Vec<Located<PathBuf>>,
+    pub writable: Vec<LocatedValue<PathBuf>>,
     /// The only files and folders of the workspace and the other roots that its process sees, relative to this file.
     /// Without it: all that rules do not keep.
-    pub reads: Option<Located<Vec<Located<PathBuf>>>>,
+    pub reads: Option<LocatedValue<Vec<LocatedValue<PathBuf>>>>,
 }
 
 /// Which of a server's tools are taken in, by their names there, with `*` for any characters.
@@ -86,9 +86,9 @@ pub struct McpServerEntry {
 #[serde(default, deny_unknown_fields)]
 pub struct McpToolsEntry {
     /// Only these. Without it: all.
-    pub allow: Option<Located<Vec<Located<String>>>>,
+    pub allow: Option<LocatedValue<Vec<LocatedValue<String>>>>,
     /// Not these, whatever `allow` says.
-    pub deny: Vec<Located<String>>,
+    pub deny: Vec<LocatedValue<String>>,
 }
 
 /// A value that may be a secret. It does not print itself.

@@ -3,14 +3,14 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{ByteSize, ConfigDuration, Located};
+use crate::{ByteSize, ConfigDuration, LocatedValue};
 
 /// How long what was recorded and kept stays.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionSection {
     /// How long kept results stay after they were last written.
-    pub artifacts: Option<Located<ConfigDuration>>,
+    pub artifacts: Option<LocatedValue<ConfigDuration>>,
     /// What is removed from the journal, oldest first.
     pub journal: JournalRetentionSection,
 }
@@ -21,8 +21,8 @@ pub struct RetentionSection {
 #[serde(default, deny_unknown_fields)]
 pub struct JournalRetentionSection {
     /// Records older than this are removed.
-    pub age: Option<Located<ConfigDuration>>,
+    pub age: Option<LocatedValue<ConfigDuration>>,
     /// The oldest records are removed while the journal takes more room than this. It should be less than
     /// `limits.journal`, at which the host stops.
-    pub size: Option<Located<ByteSize>>,
+    pub size: Option<LocatedValue<ByteSize>>,
 }

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolpost_model::Access;
+use toolpost_model::ResourceAccess;
 
-use crate::Located;
+use crate::LocatedValue;
 
 /// A folder beside the workspace that tools may work in.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RootEntry {
     /// The folder, relative to this file.
-    pub path: Located<PathBuf>,
+    pub path: LocatedValue<PathBuf>,
     /// What tools may do there.
     #[serde(default)]
     pub access: RootAccess,
@@ -40,7 +40,7 @@ impl RootAccess {
     }
 }
 
-impl From<RootAccess> for Access {
+impl From<RootAccess> for ResourceAccess {
     fn from(access: RootAccess) -> Self {
         match access {
             RootAccess::Read => Self::Read,
@@ -55,9 +55,9 @@ impl From<RootAccess> for Access {
 pub struct ProtectSection {
     /// Whether the usual ones are protected: version control, hooks, CI, editor and agent settings, start-up files
     /// of shells, and this file.
-    pub defaults: Option<Located<bool>>,
+    pub defaults: Option<LocatedValue<bool>>,
     /// Whether `.git` is among them. Without it, sandboxed commands can commit.
-    pub git: Option<Located<bool>>,
+    pub git: Option<LocatedValue<bool>>,
     /// Further ones: globs from the top of each root, such as `deploy/**`.
-    pub paths: Vec<Located<String>>,
+    pub paths: Vec<LocatedValue<String>>,
 }

@@ -12,56 +12,56 @@ use toolpost_model::{
     ArgumentKind, EffectClass, Interrupt, PersistStrategy, Requirements, SandboxProfile,
 };
 
-use crate::{ByteSize, ConfigDuration, Located};
+use crate::{ByteSize, ConfigDuration, LocatedValue};
 
 /// Settings of one tool, or of all whose name or id fits a pattern. What is left out stays as the tool declares it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolEntry {
     /// Whether the tool can be used at all.
-    pub enabled: Option<Located<bool>>,
+    pub enabled: Option<LocatedValue<bool>>,
     /// Whether it is kept from agents: only operators see and call it.
-    pub hidden: Option<Located<bool>>,
+    pub hidden: Option<LocatedValue<bool>>,
     /// The name callers use: letters, digits, `_` and `-`. Not for patterns.
     #[schemars(extend("pattern" = "^[A-Za-z0-9_-]{1,64}$"))]
-    pub name: Option<Located<String>>,
+    pub name: Option<LocatedValue<String>>,
     /// Whether the tool stays out of lists until a search shows it.
-    pub deferred: Option<Located<bool>>,
+    pub deferred: Option<LocatedValue<bool>>,
     /// How long one call may run; without a `ceiling`, also the most a caller may ask for.
-    pub timeout: Option<Located<ConfigDuration>>,
+    pub timeout: Option<LocatedValue<ConfigDuration>>,
     /// The most a caller may ask for.
-    pub ceiling: Option<Located<ConfigDuration>>,
+    pub ceiling: Option<LocatedValue<ConfigDuration>>,
     /// What the tool's calls count as, for rules and modes.
-    pub class: Option<Located<EffectClass>>,
+    pub class: Option<LocatedValue<EffectClass>>,
     /// Whether running it twice equals running it once.
-    pub idempotent: Option<Located<bool>>,
+    pub idempotent: Option<LocatedValue<bool>>,
     /// How many of its calls run at the same time.
     #[schemars(range(min = 1))]
-    pub concurrency: Option<Located<usize>>,
+    pub concurrency: Option<LocatedValue<usize>>,
     /// Whether it runs alone in its session.
-    pub exclusive: Option<Located<bool>>,
+    pub exclusive: Option<LocatedValue<bool>>,
     /// What becomes of a running call when others of its batch are canceled.
-    pub interrupt: Option<Located<Interrupt>>,
+    pub interrupt: Option<LocatedValue<Interrupt>>,
     /// The longest text shown whole, in characters.
     #[schemars(range(min = 1))]
-    pub max_inline_chars: Option<Located<usize>>,
+    pub max_inline_chars: Option<LocatedValue<usize>>,
     /// What becomes of a result that is too long to be shown whole.
-    pub keep: Option<Located<Keep>>,
+    pub keep: Option<LocatedValue<Keep>>,
     /// The largest arguments of one call.
-    pub argument_bytes: Option<Located<ByteSize>>,
+    pub argument_bytes: Option<LocatedValue<ByteSize>>,
     /// Ask a person even where the mode would allow.
-    pub approval_required: Option<Located<bool>>,
+    pub approval_required: Option<LocatedValue<bool>>,
     /// What a caller must offer before it sees the tool. Takes the place of what the tool itself asks for.
-    pub requires: Option<Located<Requirements>>,
+    pub requires: Option<LocatedValue<Requirements>>,
     /// What confines its processes, where that is stricter than what confines them anyway.
-    pub sandbox: Option<Located<SandboxProfile>>,
+    pub sandbox: Option<LocatedValue<SandboxProfile>>,
     /// Arguments kept out of every record, as JSON pointers such as `/login/pin`, beside those the tool marks.
-    pub sensitive: Vec<Located<String>>,
+    pub sensitive: Vec<LocatedValue<String>>,
     /// Arguments that are filled in where a call leaves them out.
     #[schemars(with = "BTreeMap<String, Value>")]
-    pub defaults: Option<Located<Map<String, Value>>>,
+    pub defaults: Option<LocatedValue<Map<String, Value>>>,
     /// What arguments mean to rules, by JSON pointers such as `/path`; where the argument is a list, each of its elements.
-    pub arguments: BTreeMap<String, Located<ArgumentKinds>>,
+    pub arguments: BTreeMap<String, LocatedValue<ArgumentKinds>>,
 }
 
 /// What becomes of a result that is too long to be shown whole.
@@ -146,21 +146,22 @@ impl JsonSchema for ArgumentKinds {
 #[serde(default, deny_unknown_fields)]
 pub struct SourceEntry {
     /// How far what it says of its tools counts. Without it, code compiled into the host is trusted and nothing else.
-    pub trust: Option<Located<SourceTrust>>,
+    pub trust: Option<LocatedValue<SourceTrustLevel>>,
     /// How many calls of its tools run at the same time.
     #[schemars(range(min = 1))]
-    pub concurrency: Option<Located<usize>>,
+    pub concurrency: Option<LocatedValue<usize>>,
     /// Settings for the tools of a well-known module, shipped with the host. What stands under `tools` counts before
     /// them.
-    pub profile: Option<Located<String>>,
+    pub profile: Option<LocatedValue<String>>,
     /// Whether its tools are kept from agents.
-    pub hidden: Option<Located<bool>>,
+    pub hidden: Option<LocatedValue<bool>>,
 }
 
 /// How far the word of a source counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum SourceTrust {
+#[schemars(rename = "SourceTrust")]
+pub enum SourceTrustLevel {
     /// Nothing that it says of how its tools behave.
     None,
     /// What it says may make a call look worse, never better.

@@ -15,11 +15,11 @@ pub struct CommandConfig {
     /// What the model reads.
     pub description: String,
     /// The program, which holds no parameter, and its arguments. Never empty.
-    pub argv: Vec<Template>,
+    pub argv: Vec<CommandTemplateConfig>,
     /// What the model may give, in the order of their names. Each is used in `argv` or `stdin`.
     pub parameters: Vec<ParameterConfig>,
     /// What the program reads from standard input.
-    pub stdin: Option<Template>,
+    pub stdin: Option<CommandTemplateConfig>,
     /// The folder it starts in, from the workspace.
     pub working_directory: Option<PathBuf>,
     /// How long one run may take.
@@ -100,42 +100,44 @@ pub enum ParameterKind {
 
 /// A text with places for parameters. It prints as it is written in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Template {
+pub struct CommandTemplateConfig {
     /// The parameter that must be given, or be true, for the text to be there at all: `{name?text}`.
     pub condition: Option<String>,
     /// Its parts.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<TemplatePieceConfig>,
 }
 
-/// A part of a [`Template`].
+/// A part of a [`CommandTemplateConfig`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum TemplatePieceConfig {
     /// Taken as it is.
     Text(String),
     /// The value of the parameter of this name.
     Parameter(String),
 }
 
-impl Template {
+impl CommandTemplateConfig {
     /// The names of the parameters in it.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
         let filled_in = self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Parameter(name) => Some(name.as_str()),
-            Piece::Text(_) => None,
+            TemplatePieceConfig::Parameter(name) => Some(name.as_str()),
+            TemplatePieceConfig::Text(_) => None,
         });
         self.condition.as_deref().into_iter().chain(filled_in)
     }
 }
 
-impl fmt::Display for Template {
+impl fmt::Display for CommandTemplateConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(name) = &self.condition {
             write!(f, "{{{name}?")?;
         }
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}"))?,
-                Piece::Parameter(name) => write!(f, "{{{name}}}")?,
+                TemplatePieceConfig::Text(text) => {
+                    f.write_str(&text.replace('{', "{{").replace('}', "}}"))?;
+                }
+                TemplatePieceConfig::Parameter(name) => write!(f, "{{{name}}}")?,
             }
         }
         if self.condition.is_some() {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolpost_model::SandboxProfile;
 
-pub use text::{McpPiece, McpText, McpTextError, McpUnresolved, McpValues, Resolved};
+pub use text::{McpPiece, McpText, McpTextError, McpUnresolved, McpValues, ResolvedMcpText};
 
 /// The Model Context Protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use toolpost_model::{Access, SandboxProfile, ToolPattern};
+use toolpost_model::{ResourceAccess, SandboxProfile, ToolPattern};
 
 /// A folder beside the workspace that tools may work in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct RootConfig {
     /// The folder.
     pub path: PathBuf,
     /// Whether it may be changed.
-    pub access: Access,
+    pub access: ResourceAccess,
 }
 
 /// Paths whose change asks even where writing is allowed.

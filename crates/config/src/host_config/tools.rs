@@ -12,13 +12,13 @@ use toolpost_model::{
 };
 
 use super::HostConfig;
-use crate::{SourceTrust, profiles};
+use crate::{SourceTrustLevel, profiles};
 
 /// Settings of tools by name, id or pattern. Ask [`ToolIndex`], which knows all of them.
 ///
 /// A key that does not [name a tool exactly](ToolPattern::names_exactly), such as the bare name of an outside tool, may
 /// only restrict that tool.
-pub type ToolTable = BTreeMap<String, ToolSettings>;
+pub type ToolTable = BTreeMap<String, ToolConfig>;
 
 /// The source that plugins of an A2E host file are part of.
 const PLUGIN_SOURCE: &str = "amplifier";
@@ -27,7 +27,7 @@ const LONGEST_MESSAGE: usize = 64 << 20;
 
 /// Settings of one tool. What is `None` or empty leaves a thing as the tool declares it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToolSettings {
+pub struct ToolConfig {
     /// Whether the tool can be used at all.
     pub enabled: Option<bool>,
     /// Whether it is kept from agents.
@@ -70,7 +70,7 @@ pub struct ToolSettings {
     pub arguments: Vec<ArgumentMeaning>,
 }
 
-impl ToolSettings {
+impl ToolConfig {
     /// These, and where they leave a thing open, those of a less exact entry.
     #[must_use]
     pub(super) fn or(self, wider: &Self) -> Self {
@@ -149,7 +149,7 @@ impl ToolSettings {
     }
 }
 
-impl ToolSettings {
+impl ToolConfig {
     /// What these settings restrict, applied to `found`: all that counts where a key only happens to fit a tool.
     fn restrict(&self, found: Self) -> Self {
         // These numbers may be larger than the tool's own or the host's, which are not known here.
@@ -188,7 +188,7 @@ fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceConfig {
     /// How far its word counts.
-    pub trust: Option<SourceTrust>,
+    pub trust: Option<SourceTrustLevel>,
     /// How many calls of its tools run at the same time.
     pub concurrency: Option<usize>,
     /// The shipped settings for its tools.
@@ -209,7 +209,7 @@ impl ToolIndex {
     /// The settings that count for a tool of a source: those of the policy, then of other files, then of the source's
     /// profile; within each, the most exact entry wins. Untrusted files, and keys that fit an outside tool only by its bare
     /// name, restrict the outcome.
-    pub fn of(&self, tool: &Declaration, source: &str) -> ToolSettings {
+    pub fn of(&self, tool: &Declaration, source: &str) -> ToolConfig {
         let (policy, own) = (self.policy.of(tool), self.own.of(tool));
         let mut found = policy.exact.or(&own.exact);
         if let Some(profile) = self.profiles.get(source) {
@@ -247,11 +247,11 @@ impl HostConfig {
     /// What an A2E host file says of its plugins by being there: their calls may run beside each other, as every host of
     /// such files runs them, and a message is handed over whole. It says nothing of what they may do.
     fn plugin_settings(&self) -> Tier {
-        let beside = ToolSettings {
+        let beside = ToolConfig {
             exclusive: Some(false),
-            ..ToolSettings::default()
+            ..ToolConfig::default()
         };
-        let message = ToolSettings {
+        let message = ToolConfig {
             keep: Some(PersistStrategy::Inline),
             max_inline_chars: Some(LONGEST_MESSAGE),
             ..beside.clone()
@@ -265,7 +265,7 @@ impl HostConfig {
     }
 
     /// The settings of one tool of a source.
-    pub fn settings_for(&self, tool: &Declaration, source: &str) -> ToolSettings {
+    pub fn settings_for(&self, tool: &Declaration, source: &str) -> ToolConfig {
         self.tool_index().of(tool, source)
     }
 }
@@ -274,9 +274,9 @@ impl HostConfig {
 #[derive(Default)]
 struct Tier {
     /// By keys without a `*`.
-    named: HashMap<String, ToolSettings>,
+    named: HashMap<String, ToolConfig>,
     /// The longest first.
-    patterns: Vec<(ToolPattern, ToolSettings)>,
+    patterns: Vec<(ToolPattern, ToolConfig)>,
 }
 
 impl Tier {
@@ -296,7 +296,7 @@ impl Tier {
     }
 
     /// Every entry that fits a tool, the most exact first: by id, by name, by longer and shorter patterns.
-    fn all(&self, tool: &Declaration) -> Vec<(KeyFit, &ToolSettings)> {
+    fn all(&self, tool: &Declaration) -> Vec<(KeyFit, &ToolConfig)> {
         let id = &tool.tool_id;
         let is_compiled_in = tool.provenance == Provenance::CompiledIn;
         let by_name_fit = if is_compiled_in {
@@ -360,7 +360,7 @@ enum KeyFit {
 /// What one tier sets for a tool.
 #[derive(Default)]
 struct TierSettings<'a> {
-    exact: ToolSettings,
+    exact: ToolConfig,
     /// Entries of which only what restricts counts.
-    restricting: Vec<&'a ToolSettings>,
+    restricting: Vec<&'a ToolConfig>,
 }

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use crate::{
-    Located, McpReach, McpText, Position,
+    LocatedValue, McpReach, McpText, Position,
     check::mcp::{check_url, header_problem},
     mcp_entry::{McpSaid, program},
-    reading::{Reading, Table},
+    reading::{ConfigTable, ConfigTreeReader},
     snippet::shown,
     yaml::tree::Value,
 };
@@ -54,7 +54,11 @@ const ELSEWHERE: [(&str, &str); 12] = [
 /// Why a server cannot be had.
 struct Unusable(String);
 
-pub(super) fn read(mut server: Table, folder: &Path, reading: &mut Reading<'_>) -> McpSaid {
+pub(super) fn read(
+    mut server: ConfigTable,
+    folder: &Path,
+    reading: &mut ConfigTreeReader<'_>,
+) -> McpSaid {
     let disabled = reading.lenient_flag(&mut server, "disabled");
     let enabled = reading.lenient_flag(&mut server, "enabled");
     let timeout = timeout(&mut server, reading);
@@ -76,10 +80,10 @@ pub(super) fn read(mut server: Table, folder: &Path, reading: &mut Reading<'_>) 
 }
 
 fn reach(
-    server: &mut Table,
+    server: &mut ConfigTable,
     folder: &Path,
     files: &mut Vec<std::path::PathBuf>,
-    reading: &mut Reading<'_>,
+    reading: &mut ConfigTreeReader<'_>,
 ) -> Result<McpReach, Unusable> {
     let kind = text(server, &["type", "transport"])?;
     let kind = kind.map(|kind| kind.value);
@@ -133,7 +137,7 @@ fn reach(
 
 fn program_reach(
     command: &str,
-    server: &mut Table,
+    server: &mut ConfigTable,
     folder: &Path,
     files: &mut Vec<std::path::PathBuf>,
 ) -> Result<McpReach, Unusable> {
@@ -183,14 +187,14 @@ fn parsed(key: &str, text: &str, folder: &Path) -> Result<McpText, Unusable> {
         .map_err(|error| Unusable(format!("in its `{key}`, {error}\nhint: {}", error.hint())))
 }
 
-fn text(server: &mut Table, keys: &[&str]) -> Result<Option<Located<String>>, Unusable> {
+fn text(server: &mut ConfigTable, keys: &[&str]) -> Result<Option<LocatedValue<String>>, Unusable> {
     for key in keys {
         match server.take(key) {
             None => {}
-            Some(Located {
+            Some(LocatedValue {
                 value: Value::Text(value),
                 at,
-            }) => return Ok(Some(Located { value, at })),
+            }) => return Ok(Some(LocatedValue { value, at })),
             Some(other) => {
                 return Err(Unusable(format!(
                     "its `{key}` is {}, where a text is expected",
@@ -202,7 +206,7 @@ fn text(server: &mut Table, keys: &[&str]) -> Result<Option<Located<String>>, Un
     Ok(None)
 }
 
-fn words(server: &mut Table) -> Result<Vec<String>, Unusable> {
+fn words(server: &mut ConfigTable) -> Result<Vec<String>, Unusable> {
     let Some(args) = server.take("args") else {
         return Ok(Vec::new());
     };
@@ -222,7 +226,7 @@ fn words(server: &mut Table) -> Result<Vec<String>, Unusable> {
 }
 
 fn values(
-    server: &mut Table,
+    server: &mut ConfigTable,
     keys: &[&str],
     folder: &Path,
 ) -> Result<BTreeMap<String, McpText>, Unusable> {
@@ -266,9 +270,9 @@ fn scalar(value: &Value) -> Option<String> {
 }
 
 /// Some programs count in seconds and some in milliseconds. Nobody waits a thousand seconds, or for one millisecond.
-fn timeout(server: &mut Table, reading: &mut Reading<'_>) -> Option<Duration> {
+fn timeout(server: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -> Option<Duration> {
     let key = server.path_of("timeout");
-    let Located { value, at } = server.take("timeout")?;
+    let LocatedValue { value, at } = server.take("timeout")?;
     let number = match value {
         Value::Whole(number) => u64::try_from(number).ok().filter(|number| *number > 0),
         _ => None,
@@ -287,7 +291,7 @@ fn timeout(server: &mut Table, reading: &mut Reading<'_>) -> Option<Duration> {
 }
 
 /// Names every key that means nothing here.
-fn leave_out(server: &mut Table, reading: &mut Reading<'_>) {
+fn leave_out(server: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) {
     for (key, instead) in ELSEWHERE {
         let path = server.path_of(key);
         let Some(entry) = server.take_entry(key) else {
@@ -302,12 +306,12 @@ fn leave_out(server: &mut Table, reading: &mut Reading<'_>) {
     reading.ignore_the_rest(server, "this host knows no such key");
 }
 
-fn notice(at: Position, path: String, why: &str, reading: &mut Reading<'_>) {
+fn notice(at: Position, path: String, why: &str, reading: &mut ConfigTreeReader<'_>) {
     reading.ignored(at, path, why);
 }
 
 /// The rules that would do what a list of allowed tools does elsewhere.
-fn rules(server: &Table, tools: &[Located<Value>]) -> String {
+fn rules(server: &ConfigTable, tools: &[LocatedValue<Value>]) -> String {
     let name = server.path().rsplit('.').next().unwrap_or_default();
     let named = tools.iter().filter_map(|tool| match &tool.value {
         Value::Text(tool) => Some(format!("`allow {name}.{}`", shown(tool))),

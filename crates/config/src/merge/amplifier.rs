@@ -3,27 +3,27 @@
 
 use std::{fmt::Display, path::PathBuf};
 
-use toolpost_amplifier::Plan;
+use toolpost_amplifier::MountPlan;
 use toolpost_model::SandboxProfile;
 
 use crate::{
-    AmplifierConfig, AmplifierSection, Located, ModuleInstall, ModuleIsolation, NativeReplacement,
-    RootConfig, Standing, WasmConfig, WasmEntry, snippet::shown,
+    AmplifierConfig, AmplifierSection, LayerTrust, LocatedValue, ModuleInstall, ModuleIsolation,
+    NativeReplacement, RootConfig, WasmConfig, WasmEntry, snippet::shown,
 };
 
 use super::{Merge, native::power, never, some};
 
 impl Merge<'_> {
     /// Lays the layer's plans over those so far.
-    pub(crate) fn plans(&mut self, plan: &mut Plan) {
+    pub(crate) fn plans(&mut self, plan: &mut MountPlan) {
         match self.layer.standing {
-            Standing::Trusted => {
+            LayerTrust::Trusted => {
                 for over in &self.layer.plans {
                     *plan = over.clone().over(std::mem::take(plan));
                 }
             }
-            Standing::Untrusted | Standing::LastGood => {
-                for Located { value, at } in &self.layer.parsed.file().include {
+            LayerTrust::Untrusted | LayerTrust::LastGood => {
+                for LocatedValue { value, at } in &self.layer.parsed.file().include {
                     self.ignored(
                         "include",
                         *at,
@@ -67,21 +67,21 @@ impl Merge<'_> {
             file.post_on_failure,
             never,
         );
-        let mount_timeout = file.mount_timeout.map(Located::converted);
+        let mount_timeout = file.mount_timeout.map(LocatedValue::converted);
         self.put(
             "amplifier.mount_timeout",
             &mut amplifier.mount_timeout,
             some(mount_timeout),
             never,
         );
-        let max_result = file.max_result.map(Located::converted);
+        let max_result = file.max_result.map(LocatedValue::converted);
         self.put(
             "amplifier.max_result",
             &mut amplifier.max_result,
             some(max_result),
             never,
         );
-        let replaced = file.replace_native.as_ref().map(|words| Located {
+        let replaced = file.replace_native.as_ref().map(|words| LocatedValue {
             value: NativeReplacement::of_words(words.value.values().iter().map(|word| &word.value)),
             at: words.at,
         });
@@ -123,8 +123,8 @@ impl Merge<'_> {
                 &file.writable,
             ),
         ] {
-            for Located { value, at } in written {
-                let path = Located {
+            for LocatedValue { value, at } in written {
+                let path = LocatedValue {
                     value: self.layer.beneath(value),
                     at: *at,
                 };
@@ -153,10 +153,10 @@ impl Merge<'_> {
     }
 
     /// Whether the file may say this of a name, and a notice where it may not.
-    fn allowed<T>(&mut self, key: &str, name: impl Display, written: &Located<T>) -> bool {
+    fn allowed<T>(&mut self, key: &str, name: impl Display, written: &LocatedValue<T>) -> bool {
         match self.layer.standing {
-            Standing::Trusted => true,
-            Standing::Untrusted | Standing::LastGood => {
+            LayerTrust::Trusted => true,
+            LayerTrust::Untrusted | LayerTrust::LastGood => {
                 self.ignored(
                     key,
                     written.at,

@@ -1,7 +1,7 @@
 //! `authorities` of all trusted layers, by name: an entry of higher standing takes the place of another, so the policy
 //! has the last word. A file that is not trusted defines none.
 
-use crate::{AuthorityConfig, AuthorityReachConfig, Located, Standing};
+use crate::{AuthorityConfig, AuthorityReachConfig, LayerTrust, LocatedValue};
 
 use super::Merge;
 
@@ -9,21 +9,21 @@ impl Merge<'_> {
     pub(super) fn authorities(
         &mut self,
         authorities: &mut Vec<AuthorityConfig>,
-        written: &[Located<AuthorityConfig>],
+        written: &[LocatedValue<AuthorityConfig>],
     ) {
-        for Located {
+        for LocatedValue {
             value: authority,
             at,
         } in written
         {
             match self.layer.standing {
-                Standing::Trusted => {
+                LayerTrust::Trusted => {
                     let whole = self.with_whole_files(authority);
                     authorities.retain(|earlier| earlier.name != authority.name);
                     authorities.push(whole);
                 }
                 // It would hear of calls, run a program of the project's choosing and vote on calls.
-                Standing::Untrusted | Standing::LastGood => {
+                LayerTrust::Untrusted | LayerTrust::LastGood => {
                     self.ignored(
                         "authorities",
                         *at,

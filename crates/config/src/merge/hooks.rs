@@ -3,17 +3,21 @@
 
 use std::path::PathBuf;
 
-use crate::{HookConfig, Located, Standing};
+use crate::{HookConfig, LayerTrust, LocatedValue};
 
 use super::Merge;
 
 impl Merge<'_> {
-    pub(super) fn hooks(&mut self, hooks: &mut Vec<HookConfig>, written: &[Located<HookConfig>]) {
-        for Located { value: hook, at } in written {
+    pub(super) fn hooks(
+        &mut self,
+        hooks: &mut Vec<HookConfig>,
+        written: &[LocatedValue<HookConfig>],
+    ) {
+        for LocatedValue { value: hook, at } in written {
             match self.layer.standing {
-                Standing::Trusted => hooks.push(self.with_whole_paths(hook)),
+                LayerTrust::Trusted => hooks.push(self.with_whole_paths(hook)),
                 // It would run a program of the project's choosing, and could change what calls say.
-                Standing::Untrusted | Standing::LastGood => {
+                LayerTrust::Untrusted | LayerTrust::LastGood => {
                     self.ignored("hooks", *at, &format!("hooks: {}", hook.name));
                 }
             }

@@ -2,7 +2,7 @@
 //! hears what agents say: which there are is for trusted files alone. An untrusted one may leave some out and let them read less.
 
 use crate::{
-    Located, McpReach, McpText, Notice, Standing,
+    ConfigNotice, LayerTrust, LocatedValue, McpReach, McpText,
     mcp_entry::{McpSaid, McpSaidOfAll, is_relative, program},
     snippet::shown,
 };
@@ -13,7 +13,7 @@ impl Merge<'_> {
     /// Lays the lists of servers that a trusted layer includes over what was said so far.
     pub(crate) fn mcp_files(&mut self, all: &mut McpSaidOfAll) {
         match self.layer.standing {
-            Standing::Trusted => {
+            LayerTrust::Trusted => {
                 for file in &self.layer.mcp_files {
                     for (name, said) in file.said() {
                         all.lay(name, said.clone());
@@ -21,23 +21,23 @@ impl Merge<'_> {
                 }
             }
             // That its `include` is ignored is told with the plans.
-            Standing::Untrusted | Standing::LastGood => {}
+            LayerTrust::Untrusted | LayerTrust::LastGood => {}
         }
     }
 
     /// Lays the section over what was said so far.
     pub(crate) fn mcp(&mut self, all: &mut McpSaidOfAll) {
-        for Located {
+        for LocatedValue {
             value: (name, said),
             at,
         } in &self.layer.parsed.checked().mcp
         {
             match self.layer.standing {
-                Standing::Trusted => {
+                LayerTrust::Trusted => {
                     self.plain_secrets(name, said);
                     all.lay(name, self.placed(said));
                 }
-                Standing::Untrusted | Standing::LastGood => {
+                LayerTrust::Untrusted | LayerTrust::LastGood => {
                     if !said.only_restricts() {
                         self.ignored("mcp.servers", *at, &format!("mcp.servers: {}", shown(name)));
                     }
@@ -91,7 +91,7 @@ impl Merge<'_> {
                     "`{key}` looks like a secret that stands in the file itself; `${{env:NAME}}` or `${{file:PATH}}` \
                      would refer to it"
                 );
-                self.notices.push(Notice {
+                self.notices.push(ConfigNotice {
                     key,
                     place: said.place.clone(),
                     message,

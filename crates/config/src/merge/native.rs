@@ -7,8 +7,9 @@ use toolpost_model::{SandboxProfile, ToolPattern};
 
 use crate::{
     CodeConfig, CodeSection, CommandConfig, CredentialConfig, CredentialSource, HostConfig,
-    Located, NetworkConfig, NetworkSection, ProtectConfig, ProtectSection, RootConfig, RootEntry,
-    SandboxConfig, SandboxSection, Standing, check::sandbox::tool_pattern, snippet::shown,
+    LayerTrust, LocatedValue, NetworkConfig, NetworkSection, ProtectConfig, ProtectSection,
+    RootConfig, RootEntry, SandboxConfig, SandboxSection, check::sandbox::tool_pattern,
+    snippet::shown,
 };
 
 use super::{Merge, lower};
@@ -33,22 +34,22 @@ impl Merge<'_> {
         &mut self,
         key: &str,
         granted: &mut Vec<T>,
-        new: Located<T>,
+        new: LocatedValue<T>,
         shown: impl Display,
     ) {
         if granted.contains(&new.value) {
             return;
         }
         match self.layer.standing {
-            Standing::Trusted => granted.push(new.value),
-            Standing::Untrusted | Standing::LastGood => {
+            LayerTrust::Trusted => granted.push(new.value),
+            LayerTrust::Untrusted | LayerTrust::LastGood => {
                 self.ignored(key, new.at, &format!("{key}: {shown}"));
             }
         }
     }
 
-    fn roots(&mut self, roots: &mut Vec<RootConfig>, written: &[Located<RootEntry>]) {
-        for Located {
+    fn roots(&mut self, roots: &mut Vec<RootConfig>, written: &[LocatedValue<RootEntry>]) {
+        for LocatedValue {
             value: RootEntry { path, access },
             at,
         } in written
@@ -57,14 +58,14 @@ impl Merge<'_> {
                 path: self.layer.beneath(&path.value),
                 access: (*access).into(),
             };
-            if self.layer.standing == Standing::Trusted {
+            if self.layer.standing == LayerTrust::Trusted {
                 // Of one folder the last word counts.
                 roots.retain(|earlier| earlier.path != root.path);
             }
             self.grant(
                 "roots",
                 roots,
-                Located {
+                LocatedValue {
                     value: root,
                     at: *at,
                 },
@@ -102,8 +103,8 @@ impl Merge<'_> {
             file.require,
             |_, new| *new,
         );
-        for Located { value, at } in &file.readable {
-            let path = Located {
+        for LocatedValue { value, at } in &file.readable {
+            let path = LocatedValue {
                 value: self.layer.beneath(value),
                 at: *at,
             };
@@ -154,7 +155,7 @@ impl Merge<'_> {
         &mut self,
         network: &mut NetworkConfig,
         file: &NetworkSection,
-        private: &[Located<String>],
+        private: &[LocatedValue<String>],
     ) {
         for prefix in private {
             self.grant(
@@ -175,14 +176,14 @@ impl Merge<'_> {
     fn credentials(
         &mut self,
         known: &mut Vec<CredentialConfig>,
-        written: &[Located<CredentialConfig>],
+        written: &[LocatedValue<CredentialConfig>],
     ) {
-        for Located {
+        for LocatedValue {
             value: credential,
             at,
         } in written
         {
-            if self.layer.standing != Standing::Trusted {
+            if self.layer.standing != LayerTrust::Trusted {
                 let what = format!("network.credentials: {}", credential.name);
                 self.ignored("network.credentials", *at, &what);
                 continue;
@@ -197,7 +198,7 @@ impl Merge<'_> {
     }
 
     fn code(&mut self, code: &mut CodeConfig, file: &CodeSection) {
-        let tools = file.tools.as_ref().map(|tools| Located {
+        let tools = file.tools.as_ref().map(|tools| LocatedValue {
             value: tools
                 .value
                 .iter()
@@ -215,14 +216,18 @@ impl Merge<'_> {
         });
     }
 
-    fn commands(&mut self, commands: &mut Vec<CommandConfig>, written: &[Located<CommandConfig>]) {
-        for Located { value: command, at } in written {
+    fn commands(
+        &mut self,
+        commands: &mut Vec<CommandConfig>,
+        written: &[LocatedValue<CommandConfig>],
+    ) {
+        for LocatedValue { value: command, at } in written {
             match self.layer.standing {
-                Standing::Trusted => {
+                LayerTrust::Trusted => {
                     commands.retain(|earlier| earlier.name != command.name);
                     commands.push(command.clone());
                 }
-                Standing::Untrusted | Standing::LastGood => {
+                LayerTrust::Untrusted | LayerTrust::LastGood => {
                     self.ignored(
                         "commands",
                         *at,

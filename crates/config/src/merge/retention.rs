@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::{Located, RetentionConfig, RetentionSection};
+use crate::{LocatedValue, RetentionConfig, RetentionSection};
 
 use super::{Merge, never, some};
 
@@ -16,9 +16,9 @@ impl Merge<'_> {
             never,
         );
         let (journal, written) = (&mut retention.journal, &file.journal);
-        let age = some(written.age.map(Located::converted::<Duration>));
+        let age = some(written.age.map(LocatedValue::converted::<Duration>));
         self.put("retention.journal.age", &mut journal.age, age, never);
-        let size = some(written.size.map(Located::converted::<u64>));
+        let size = some(written.size.map(LocatedValue::converted::<u64>));
         self.put("retention.journal.size", &mut journal.size, size, never);
     }
 }

@@ -4,37 +4,37 @@
 use toolpost_model::{ArgumentMeaning, RuleOrigin, SandboxProfile};
 
 use crate::{
-    HostConfig, Limits, Located, Position, SourceConfig, SourceEntry, SourceTrust, Standing,
-    ToolEntry, ToolSettings,
+    HostConfig, LayerTrust, LimitsConfig, LocatedValue, Position, SourceConfig, SourceEntry,
+    SourceTrustLevel, ToolConfig, ToolEntry,
 };
 
 use super::{Merge, never, some};
 
 /// What holds for a tool before a file speaks of it.
-struct Before {
-    set: ToolSettings,
-    limits: Limits,
+struct EarlierToolSettings {
+    set: ToolConfig,
+    limits: LimitsConfig,
     profile: SandboxProfile,
 }
 
 impl Merge<'_> {
     pub(super) fn tools(&mut self, config: &mut HostConfig) {
         for (name, entry) in &self.layer.parsed.file().tools {
-            let before = Before {
+            let before = EarlierToolSettings {
                 set: config.set_under(name),
                 limits: config.limits.clone(),
                 profile: config.sandbox.profile,
             };
             let table = match (self.layer.standing, self.layer.origin) {
-                (Standing::Trusted, RuleOrigin::Policy) => &mut config.policy_tools,
-                (Standing::Trusted, _) => &mut config.tools,
-                (Standing::Untrusted | Standing::LastGood, _) => &mut config.restricted_tools,
+                (LayerTrust::Trusted, RuleOrigin::Policy) => &mut config.policy_tools,
+                (LayerTrust::Trusted, _) => &mut config.tools,
+                (LayerTrust::Untrusted | LayerTrust::LastGood, _) => &mut config.restricted_tools,
             };
             let mut tool = table.get(name).cloned().unwrap_or_default();
             self.comparable(name, &mut tool, &before, &entry.value);
             self.others(name, &mut tool, &before.set, &entry.value);
             // What was only ignored leaves no entry behind.
-            if tool != ToolSettings::default() {
+            if tool != ToolConfig::default() {
                 table.insert(name.clone(), tool);
             }
         }
@@ -44,12 +44,12 @@ impl Merge<'_> {
     fn comparable(
         &mut self,
         name: &str,
-        tool: &mut ToolSettings,
-        before: &Before,
+        tool: &mut ToolConfig,
+        before: &EarlierToolSettings,
         file: &ToolEntry,
     ) {
         let key = |setting: &str| format!("tools.{name}.{setting}");
-        let Before {
+        let EarlierToolSettings {
             set,
             limits,
             profile,
@@ -75,7 +75,7 @@ impl Merge<'_> {
             file.deferred,
             |_, new| *new,
         );
-        let timeout = file.timeout.map(Located::converted);
+        let timeout = file.timeout.map(LocatedValue::converted);
         let shorter = |now: Option<&_>, new: &_| *new < *now.unwrap_or(&limits.deadline);
         self.bind(
             &key("timeout"),
@@ -84,7 +84,7 @@ impl Merge<'_> {
             timeout,
             shorter,
         );
-        let ceiling = file.ceiling.map(Located::converted);
+        let ceiling = file.ceiling.map(LocatedValue::converted);
         let shorter = |now: Option<&_>, new: &_| *new < *now.unwrap_or(&limits.deadline_ceiling);
         self.bind(
             &key("ceiling"),
@@ -123,9 +123,15 @@ impl Merge<'_> {
     }
 
     /// How many, how often and how large: less is stricter.
-    fn counted(&mut self, name: &str, tool: &mut ToolSettings, before: &Before, file: &ToolEntry) {
+    fn counted(
+        &mut self,
+        name: &str,
+        tool: &mut ToolConfig,
+        before: &EarlierToolSettings,
+        file: &ToolEntry,
+    ) {
         let key = |setting: &str| format!("tools.{name}.{setting}");
-        let Before { set, limits, .. } = before;
+        let EarlierToolSettings { set, limits, .. } = before;
         let fewer = |now: Option<&_>, new: &_| *new < *now.unwrap_or(&limits.concurrency);
         self.bind(
             &key("concurrency"),
@@ -150,7 +156,7 @@ impl Merge<'_> {
             chars,
             fewer,
         );
-        let bytes = file.argument_bytes.map(Located::converted);
+        let bytes = file.argument_bytes.map(LocatedValue::converted);
         let fewer = |now: Option<&_>, new: &_| *new < *now.unwrap_or(&limits.argument_bytes);
         self.bind(
             &key("argument_bytes"),
@@ -162,13 +168,7 @@ impl Merge<'_> {
     }
 
     /// What only a trusted file may say.
-    fn others(
-        &mut self,
-        name: &str,
-        tool: &mut ToolSettings,
-        now: &ToolSettings,
-        file: &ToolEntry,
-    ) {
+    fn others(&mut self, name: &str, tool: &mut ToolConfig, now: &ToolConfig, file: &ToolEntry) {
         let key = |setting: &str| format!("tools.{name}.{setting}");
         let nobody = |_: Option<&_>, _: &_| false;
         self.bind(
@@ -197,7 +197,7 @@ impl Merge<'_> {
         );
         // To show more is no restriction, and to keep less would hide what a tool did.
         let nobody = |_: Option<&_>, _: &_| false;
-        let keep = file.keep.map(Located::converted);
+        let keep = file.keep.map(LocatedValue::converted);
         self.bind(
             &key("keep"),
             &mut tool.keep,
@@ -214,13 +214,13 @@ impl Merge<'_> {
             file.requires.clone(),
             nobody,
         );
-        for Located { value: pointer, at } in &file.sensitive {
+        for LocatedValue { value: pointer, at } in &file.sensitive {
             // An agent could hide what it does from the record.
             if self.may_grant(&key("sensitive"), *at) && !tool.sensitive.contains(pointer) {
                 tool.sensitive.push(pointer.clone());
             }
         }
-        if let Some(Located {
+        if let Some(LocatedValue {
             value: defaults,
             at,
         }) = &file.defaults
@@ -228,7 +228,7 @@ impl Merge<'_> {
         {
             tool.defaults.extend(defaults.clone());
         }
-        for (pointer, Located { value: kinds, at }) in &file.arguments {
+        for (pointer, LocatedValue { value: kinds, at }) in &file.arguments {
             if self.may_grant(&key("arguments"), *at) {
                 tool.arguments.retain(|meaning| meaning.pointer != *pointer);
                 let meaning = |&kind| ArgumentMeaning {
@@ -242,7 +242,7 @@ impl Merge<'_> {
 
     /// Whether a file may say what only a trusted one may; says so where it may not.
     fn may_grant(&mut self, key: &str, at: Position) -> bool {
-        let may = self.layer.standing == Standing::Trusted;
+        let may = self.layer.standing == LayerTrust::Trusted;
         if !may {
             self.ignored(key, at, key);
         }
@@ -255,13 +255,13 @@ impl Merge<'_> {
         key: &str,
         target: &mut Option<T>,
         now: Option<&T>,
-        written: Option<Located<T>>,
+        written: Option<LocatedValue<T>>,
         restricts: impl FnOnce(Option<&T>, &T) -> bool,
     ) {
-        let Some(Located { value, at }) = written else {
+        let Some(LocatedValue { value, at }) = written else {
             return;
         };
-        if self.layer.standing == Standing::Trusted || restricts(now, &value) {
+        if self.layer.standing == LayerTrust::Trusted || restricts(now, &value) {
             *target = Some(value);
         } else if now != Some(&value) {
             self.ignored(key, at, key);
@@ -281,9 +281,9 @@ impl Merge<'_> {
     fn source(&mut self, name: &str, source: &mut SourceConfig, file: &SourceEntry, most: usize) {
         let key = |setting: &str| format!("sources.{name}.{setting}");
         // What a source is trusted by itself is not known here, so only the least of all is surely less.
-        let less = |now: &Option<SourceTrust>, new: &Option<SourceTrust>| match now {
+        let less = |now: &Option<SourceTrustLevel>, new: &Option<SourceTrustLevel>| match now {
             Some(now) => *new < Some(*now),
-            None => *new == Some(SourceTrust::None),
+            None => *new == Some(SourceTrustLevel::None),
         };
         self.put(&key("trust"), &mut source.trust, some(file.trust), less);
         let fewer = |now: &Option<usize>, new: &Option<usize>| *new < Some(now.unwrap_or(most));

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use toolpost_amplifier::BundleHeader;
 
-use super::Origin;
+use super::BundleOrigin;
 use crate::file;
 
 /// The files that make a folder the root of a bundle.
@@ -18,7 +18,7 @@ const ROOTS: [&str; 3] = ["bundle.md", "bundle.yaml", "bundle.yml"];
 pub(super) struct BundleScope {
     /// Its real file.
     file: PathBuf,
-    origin: Origin,
+    origin: BundleOrigin,
     /// The folder that its includes may not leave.
     repository: Option<PathBuf>,
     own: Option<Namespace>,
@@ -37,7 +37,7 @@ enum RootNamespace {
 struct Namespace {
     name: String,
     folder: PathBuf,
-    origin: Origin,
+    origin: BundleOrigin,
     /// The folder that its files may not leave.
     bound: PathBuf,
 }
@@ -47,7 +47,7 @@ impl BundleScope {
         header: &BundleHeader,
         path: &Path,
         real: PathBuf,
-        origin: Origin,
+        origin: BundleOrigin,
         repository: Option<PathBuf>,
     ) -> Self {
         let own = Namespace::of(header, path, &origin, repository.as_deref());
@@ -73,7 +73,7 @@ impl Namespace {
     fn of(
         header: &BundleHeader,
         path: &Path,
-        origin: &Origin,
+        origin: &BundleOrigin,
         repository: Option<&Path>,
     ) -> Option<Self> {
         let name = header.name.clone()?;
@@ -88,8 +88,8 @@ impl Namespace {
         let folder = inside.unwrap_or_else(|| folder.to_owned());
         // What the operator's own plan names lies on this machine like everything else there.
         let origin = match origin {
-            Origin::Operator => Origin::Local,
-            Origin::Local | Origin::Fetched(_) => origin.clone(),
+            BundleOrigin::Operator => BundleOrigin::Local,
+            BundleOrigin::Local | BundleOrigin::Fetched(_) => origin.clone(),
         };
         Some(Self {
             name,
@@ -165,10 +165,10 @@ impl Namespaces {
     }
 
     /// The origin of files that the bundle that is being read includes by their paths.
-    pub(super) fn origin_of_includes(&self) -> Origin {
+    pub(super) fn origin_of_includes(&self) -> BundleOrigin {
         match self.within.last().map(|scope| &scope.origin) {
-            Some(origin @ Origin::Fetched(_)) => origin.clone(),
-            Some(Origin::Operator | Origin::Local) | None => Origin::Local,
+            Some(origin @ BundleOrigin::Fetched(_)) => origin.clone(),
+            Some(BundleOrigin::Operator | BundleOrigin::Local) | None => BundleOrigin::Local,
         }
     }
 
@@ -202,7 +202,11 @@ impl Namespaces {
     }
 
     /// The file of a bundle by the bundle's name. `Err`: why there is none.
-    pub(super) fn find(&self, namespace: &str, path: &str) -> Result<(PathBuf, Origin), String> {
+    pub(super) fn find(
+        &self,
+        namespace: &str,
+        path: &str,
+    ) -> Result<(PathBuf, BundleOrigin), String> {
         let is_plain =
             |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         let written = Path::new(path);

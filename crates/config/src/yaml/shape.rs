@@ -4,7 +4,7 @@ use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter, budget::Budget
 
 use super::dropped_keys::find_dropped_key;
 use crate::{
-    error::Complaint,
+    error::ConfigComplaint,
     located::Position,
     nearest::{nearest, suggestion},
     snippet::{printable, section_of, shown},
@@ -17,20 +17,20 @@ pub(crate) const HASH_COMMAND: &str = "printf %s \"$TOKEN\" | sha256sum";
 const PLAIN_TOKEN_KEYS: [&str; 6] = ["token", "secret", "value", "password", "key", "plain"];
 
 /// Says what is wrong, where, and what to do.
-pub(super) fn complaint(error: &Error, text: &str) -> Complaint {
+pub(super) fn complaint(error: &Error, text: &str) -> ConfigComplaint {
     let at = error.location().map(Position::from).unwrap_or_default();
-    let Words { message, hint } = match cause(error) {
+    let ShapeErrorText { message, hint } = match cause(error) {
         Error::Unexpected { .. } if is_whole_document(text, at) => {
-            Words::of("the file must hold keys and values")
+            ShapeErrorText::of("the file must hold keys and values")
                 .hint("begin with a line such as `mode: plan`")
         }
         Error::Unexpected { .. } if is_in_tokens(text, at) => {
             let hint = format!("write `name` and `sha256`; `{HASH_COMMAND}` makes the hash");
-            Words::of("expected a list of tables with a name and a hash").hint(hint)
+            ShapeErrorText::of("expected a list of tables with a name and a hash").hint(hint)
         }
         cause => words(cause),
     };
-    Complaint::new(at, message).hint(hint)
+    ConfigComplaint::new(at, message).hint(hint)
 }
 
 /// Whether the file is sound YAML around the error, so that other sections can be read without the bad one.
@@ -79,12 +79,12 @@ fn is_in_tokens(text: &str, at: Position) -> bool {
 }
 
 /// A message and what to do about it.
-struct Words {
+struct ShapeErrorText {
     message: String,
     hint: Option<String>,
 }
 
-impl Words {
+impl ShapeErrorText {
     fn of(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -100,7 +100,7 @@ impl Words {
     }
 }
 
-fn words(error: &Error) -> Words {
+fn words(error: &Error) -> ShapeErrorText {
     match error {
         Error::SerdeUnknownField {
             field, expected, ..
@@ -110,13 +110,13 @@ fn words(error: &Error) -> Words {
         } => {
             let message = format!("`{}` is not one of {}", shown(variant), expected.join(", "));
             let near = nearest(variant, expected.iter().copied());
-            Words {
+            ShapeErrorText {
                 message,
                 hint: near.map(|near| format!("did you mean `{near}`?")),
             }
         }
         Error::SerdeMissingField { field, .. } => {
-            Words::of(format!("the key `{field}` is missing"))
+            ShapeErrorText::of(format!("the key `{field}` is missing"))
         }
         Error::SerdeInvalidType {
             unexpected,
@@ -133,7 +133,7 @@ fn words(error: &Error) -> Words {
             } else {
                 expected
             };
-            Words::of(format!(
+            ShapeErrorText::of(format!(
                 "expected {expected}, found {}",
                 kind_of(unexpected)
             ))
@@ -143,32 +143,35 @@ fn words(error: &Error) -> Words {
                 .as_deref()
                 .map(|key| format!("the key `{}`", shown(key)));
             let message = format!("{} is given twice", key.as_deref().unwrap_or("a key"));
-            Words::of(message).hint("keep one of the two")
+            ShapeErrorText::of(message).hint("keep one of the two")
         }
         Error::Unexpected { expected, .. } => {
-            Words::of(format!("expected {}", kind_in_words(expected)))
+            ShapeErrorText::of(format!("expected {}", kind_in_words(expected)))
         }
-        Error::InvalidScalar { ty, .. } => Words::of(format!("expected {}", kind_in_words(ty))),
-        Error::InvalidBooleanStrict { .. } => Words::of("expected true or false"),
+        Error::InvalidScalar { ty, .. } => {
+            ShapeErrorText::of(format!("expected {}", kind_in_words(ty)))
+        }
+        Error::InvalidBooleanStrict { .. } => ShapeErrorText::of("expected true or false"),
         Error::ExternallyTaggedEnumExpectedScalarOrMapping { .. } => {
-            Words::of("expected a single word")
+            ShapeErrorText::of("expected a single word")
         }
-        Error::NullIntoString { .. } => Words::of("expected a text, found nothing"),
-        Error::UnknownAnchor { .. } => Words::of("the `*` here refers to nothing")
+        Error::NullIntoString { .. } => ShapeErrorText::of("expected a text, found nothing"),
+        Error::UnknownAnchor { .. } => ShapeErrorText::of("the `*` here refers to nothing")
             .hint("put a text that begins with `*` in quotes"),
         // Without the tag itself: it may be the beginning of a token.
         Error::UnsupportedTag { .. } => {
-            Words::of("the `!` here makes a tag, and there is none of that name")
+            ShapeErrorText::of("the `!` here makes a tag, and there is none of that name")
                 .hint("put a text that begins with `!` in quotes")
         }
         Error::MultipleDocuments { .. } => {
-            Words::of("the file holds more than one YAML document").hint("remove the `---` line")
+            ShapeErrorText::of("the file holds more than one YAML document")
+                .hint("remove the `---` line")
         }
         Error::MergeKeyNotAllowed { .. } => {
-            Words::of("merge keys (`<<`) are not read here").hint("write the keys out")
+            ShapeErrorText::of("merge keys (`<<`) are not read here").hint("write the keys out")
         }
-        Error::Budget { breach, .. } => Words::of(too_much(breach)),
-        other => Words::of(
+        Error::Budget { breach, .. } => ShapeErrorText::of(too_much(breach)),
+        other => ShapeErrorText::of(
             UserMessageFormatter
                 .format_message(other)
                 .chars()
@@ -178,11 +181,11 @@ fn words(error: &Error) -> Words {
     }
 }
 
-fn unknown_key(key: &str, known: &[&str]) -> Words {
+fn unknown_key(key: &str, known: &[&str]) -> ShapeErrorText {
     let in_token = known.contains(&"sha256");
     if in_token && PLAIN_TOKEN_KEYS.contains(&key) {
         let hint = format!("give the hash as `sha256`; `{HASH_COMMAND}` makes it");
-        return Words::of(format!(
+        return ShapeErrorText::of(format!(
             "`{key}` is refused: a token itself never stands in the file"
         ))
         .hint(hint);
@@ -190,26 +193,26 @@ fn unknown_key(key: &str, known: &[&str]) -> Words {
     let in_credential = known.contains(&"urls");
     if in_credential && PLAIN_TOKEN_KEYS.contains(&key) {
         let hint = "write it into a file that only you can read, and name that under `file`";
-        return Words::of(format!(
+        return ShapeErrorText::of(format!(
             "`{key}` is refused: a credential itself never stands in the file"
         ))
         .hint(hint);
     }
     if let Some(dropped) = find_dropped_key(key, known) {
-        return Words::of(format!("`{key}` was removed")).hint(dropped.hint);
+        return ShapeErrorText::of(format!("`{key}` was removed")).hint(dropped.hint);
     }
     let message = format!("unknown key `{}`", shown(key));
     // `- ask class: write` is a table to YAML, because of the space.
     let in_rule = known.contains(&"expires");
     if in_rule && matches!(key, "effect" | "tool" | "class" | "match") {
-        return Words::of(message)
+        return ShapeErrorText::of(message)
             .hint("write effect and tool in one line: `rule: \"ask shell(git push *)\"`");
     }
     if in_rule && key.contains(' ') {
-        return Words::of(message)
+        return ShapeErrorText::of(message)
             .hint("a rule of one line has no space after its colon: `ask class:write`");
     }
-    Words {
+    ShapeErrorText {
         message,
         hint: suggestion(key, known, "the keys here are"),
     }

@@ -10,7 +10,7 @@ use serde::{
     de::{Error, MapAccess, SeqAccess, Visitor},
 };
 
-use crate::Located;
+use crate::LocatedValue;
 
 /// A value as YAML has it. Without `Debug`, since it may hold a secret.
 #[derive(Clone)]
@@ -20,15 +20,15 @@ pub(crate) enum Value {
     Whole(i128),
     Fraction(f64),
     Text(String),
-    List(Vec<Located<Value>>),
-    Table(Vec<Entry>),
+    List(Vec<LocatedValue<Value>>),
+    Table(Vec<ConfigTreeEntry>),
 }
 
 /// A key and what it holds.
 #[derive(Clone)]
-pub(crate) struct Entry {
-    pub(crate) key: Located<String>,
-    pub(crate) value: Located<Value>,
+pub(crate) struct ConfigTreeEntry {
+    pub(crate) key: LocatedValue<String>,
+    pub(crate) value: LocatedValue<Value>,
 }
 
 impl Value {
@@ -119,7 +119,7 @@ impl<'de> Visitor<'de> for AnyValue {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut entries = Vec::new();
         while let Some((key, value)) = map.next_entry()? {
-            entries.push(Entry { key, value });
+            entries.push(ConfigTreeEntry { key, value });
         }
         Ok(Value::Table(entries))
     }

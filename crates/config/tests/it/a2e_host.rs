@@ -2,8 +2,8 @@
 
 use insta::assert_snapshot;
 use toolpost_config::{
-    A2eFace, A2eHostFile, A2ePlugin, A2ePluginClass, AuditConfig, ConfigFile, HostConfig, Layer,
-    NativeToolsChoice, Standing,
+    A2eFace, A2eHostFile, A2ePlugin, A2ePluginClass, AuditConfig, ConfigFile, ConfigLayer,
+    HostConfig, LayerTrust, NativeToolsChoice,
 };
 use toolpost_model::RuleOrigin;
 
@@ -13,8 +13,8 @@ fn parsed(text: &str) -> A2eHostFile {
 
 /// The settings of the file as a trusted layer of its own.
 fn config(file: &A2eHostFile) -> HostConfig {
-    let layer =
-        Layer::new(file.parsed.clone(), Standing::Trusted, RuleOrigin::Cli).relative_to("/etc");
+    let layer = ConfigLayer::new(file.parsed.clone(), LayerTrust::Trusted, RuleOrigin::Cli)
+        .relative_to("/etc");
     let (config, notices) = HostConfig::resolve(&[layer]).unwrap();
     assert!(notices.is_empty(), "{notices:?}");
     config
@@ -742,13 +742,13 @@ fn hostile_files() {
 /// The translation lies under `toolpost.yaml` like any other file.
 #[test]
 fn other_files_go_over_it() {
-    let under = Layer::new(parsed(WHOLE).parsed, Standing::Trusted, RuleOrigin::Cli);
+    let under = ConfigLayer::new(parsed(WHOLE).parsed, LayerTrust::Trusted, RuleOrigin::Cli);
     let over = ConfigFile::parse(
         "http: { listen: '127.0.0.1:1' }\na2e: { host_id: mine }\n",
         "t",
     )
     .unwrap();
-    let over = Layer::new(over, Standing::Trusted, RuleOrigin::Cli);
+    let over = ConfigLayer::new(over, LayerTrust::Trusted, RuleOrigin::Cli);
     let (config, _) = HostConfig::resolve(&[under, over]).unwrap();
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:1");
     assert_eq!(config.a2e.host_id.as_deref(), Some("mine"));

@@ -3,24 +3,24 @@
 use std::{path::PathBuf, time::Duration};
 
 use toolpost_config::{
-    AuthorityConfig, AuthorityReachConfig, ConfigFile, HostConfig, Layer, Notice, Standing,
-    config_example,
+    AuthorityConfig, AuthorityReachConfig, ConfigFile, ConfigLayer, ConfigNotice, HostConfig,
+    LayerTrust, config_example,
 };
 use toolpost_model::{Behavior, Rule, RuleOrigin, SandboxProfile};
 
-fn layer(text: &str, standing: Standing, origin: RuleOrigin) -> Layer {
-    Layer::new(
+fn layer(text: &str, standing: LayerTrust, origin: RuleOrigin) -> ConfigLayer {
+    ConfigLayer::new(
         ConfigFile::parse(text, "toolpost.yaml").unwrap(),
         standing,
         origin,
     )
 }
 
-fn trusted(text: &str) -> Layer {
-    layer(text, Standing::Trusted, RuleOrigin::User)
+fn trusted(text: &str) -> ConfigLayer {
+    layer(text, LayerTrust::Trusted, RuleOrigin::User)
 }
 
-fn resolved(layers: &[Layer]) -> (HostConfig, Vec<Notice>) {
+fn resolved(layers: &[ConfigLayer]) -> (HostConfig, Vec<ConfigNotice>) {
     HostConfig::resolve(layers).unwrap()
 }
 
@@ -54,7 +54,7 @@ fn what_is_left_out_has_its_default() {
 #[test]
 fn each_key_reaches_its_own_setting_and_files_are_found_beside_the_configuration() {
     let example =
-        layer(config_example(), Standing::Trusted, RuleOrigin::Cli).relative_to("/etc/host");
+        layer(config_example(), LayerTrust::Trusted, RuleOrigin::Cli).relative_to("/etc/host");
     let (config, _) = resolved(&[example]);
     let [hours, opa] = <[AuthorityConfig; 2]>::try_from(config.authorities).unwrap();
     assert_eq!(
@@ -93,20 +93,20 @@ fn each_key_reaches_its_own_setting_and_files_are_found_beside_the_configuration
 #[test]
 fn only_trusted_files_define_authorities_and_the_highest_standing_counts() {
     let other = "authorities: { opa: { url: 'http://127.0.0.1:9/x' } }\n";
-    let policy = layer(other, Standing::Trusted, RuleOrigin::Policy);
+    let policy = layer(other, LayerTrust::Trusted, RuleOrigin::Policy);
     let (config, notices) = resolved(&[policy, trusted(OPA)]);
     assert_eq!(
         (urls(&config), notices.len()),
         (vec!["http://127.0.0.1:9/x"], 0)
     );
-    for standing in [Standing::Untrusted, Standing::LastGood] {
+    for standing in [LayerTrust::Untrusted, LayerTrust::LastGood] {
         let (config, notices) =
             resolved(&[trusted(OPA), layer(other, standing, RuleOrigin::Project)]);
         assert_eq!(urls(&config), ["http://127.0.0.1:8181/v1/data/x"]);
         // That a file cannot be read is said in its own note.
         assert_eq!(
             notices.len(),
-            usize::from(standing == Standing::Untrusted),
+            usize::from(standing == LayerTrust::Untrusted),
             "{notices:?}"
         );
     }
@@ -117,7 +117,7 @@ fn a_rule_of_an_untrusted_file_delegates_nothing_and_one_that_cannot_be_read_den
     let delegates = "rules: [delegate opa echo, delegate nobody shell]\n";
     let (config, notices) = resolved(&[
         trusted(OPA),
-        layer(delegates, Standing::Untrusted, RuleOrigin::Project),
+        layer(delegates, LayerTrust::Untrusted, RuleOrigin::Project),
     ]);
     assert_eq!((config.rules.len(), notices.len()), (0, 2));
     assert!(
@@ -126,7 +126,7 @@ fn a_rule_of_an_untrusted_file_delegates_nothing_and_one_that_cannot_be_read_den
             .contains("`delegate opa echo` is ignored"),
         "{notices:?}"
     );
-    let last_good = layer(delegates, Standing::LastGood, RuleOrigin::Project);
+    let last_good = layer(delegates, LayerTrust::LastGood, RuleOrigin::Project);
     let rules: Vec<Rule> = resolved(&[trusted(OPA), last_good]).0.rules;
     assert!(
         rules
@@ -170,7 +170,7 @@ fn a_rule_that_names_an_unknown_authority_is_an_error_with_its_place() {
     let hint = "define it under `authorities.opa`, with a `url` or a `command`";
     assert_eq!(errors.iter().next().unwrap().hint.as_deref(), Some(hint));
     // A definition of an untrusted file is none.
-    let untrusted = layer(OPA, Standing::Untrusted, RuleOrigin::Project);
+    let untrusted = layer(OPA, LayerTrust::Untrusted, RuleOrigin::Project);
     assert!(HostConfig::resolve(&[trusted("rules: [delegate opa echo]\n"), untrusted]).is_err());
 }
 

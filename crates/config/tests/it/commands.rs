@@ -5,14 +5,14 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use serde_json::{Number, json};
 use toolpost_config::{
-    CommandConfig, CommandOutput, ConfigFile, HostConfig, Layer, ParameterConfig, ParameterKind,
-    Piece, Standing, Template, config_example,
+    CommandConfig, CommandOutput, CommandTemplateConfig, ConfigFile, ConfigLayer, HostConfig,
+    LayerTrust, ParameterConfig, ParameterKind, TemplatePieceConfig, config_example,
 };
 use toolpost_model::{EffectClass, RuleOrigin, SandboxProfile};
 
 fn resolved(text: &str) -> Vec<CommandConfig> {
     let parsed = ConfigFile::parse(text, "toolpost.yaml").unwrap();
-    let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli);
+    let layer = ConfigLayer::new(parsed, LayerTrust::Trusted, RuleOrigin::Cli);
     HostConfig::resolve(&[layer]).unwrap().0.commands
 }
 
@@ -32,19 +32,19 @@ fn check(text: &str, message: &str, hint: Option<&str>) {
     assert_eq!(errors.iter().count(), 1, "{errors}");
 }
 
-fn template(pieces: &[Piece]) -> Template {
-    Template {
+fn template(pieces: &[TemplatePieceConfig]) -> CommandTemplateConfig {
+    CommandTemplateConfig {
         condition: None,
         pieces: pieces.to_vec(),
     }
 }
 
-fn text(text: &str) -> Piece {
-    Piece::Text(text.to_owned())
+fn text(text: &str) -> TemplatePieceConfig {
+    TemplatePieceConfig::Text(text.to_owned())
 }
 
-fn parameter(name: &str) -> Piece {
-    Piece::Parameter(name.to_owned())
+fn parameter(name: &str) -> TemplatePieceConfig {
+    TemplatePieceConfig::Parameter(name.to_owned())
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn each_key_reaches_its_own_setting() {
         (&reverse.kind, reverse.required),
         (&ParameterKind::Boolean, false)
     );
-    let condition = Template {
+    let condition = CommandTemplateConfig {
         condition: Some("reverse".to_owned()),
         pieces: vec![text("-r")],
     };
@@ -490,9 +490,9 @@ fn values_of_parameters() {
 #[test]
 fn a_timeout_stays_below_the_ceiling() {
     let layer = |text: &str, name: &str| {
-        Layer::new(
+        ConfigLayer::new(
             ConfigFile::parse(text, name).unwrap(),
-            Standing::Trusted,
+            LayerTrust::Trusted,
             RuleOrigin::Cli,
         )
     };

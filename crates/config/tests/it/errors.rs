@@ -3,7 +3,7 @@
 mod protocols;
 
 use insta::assert_snapshot;
-use toolpost_config::{ConfigFile, HostConfig, Layer, Standing};
+use toolpost_config::{ConfigFile, ConfigLayer, HostConfig, LayerTrust};
 use toolpost_model::RuleOrigin;
 
 fn error_of(text: &str) -> String {
@@ -618,9 +618,9 @@ fn hosts_and_origins() {
 #[test]
 fn files_that_contradict_each_other() {
     let layer = |text: &str, name: &str| {
-        Layer::new(
+        ConfigLayer::new(
             ConfigFile::parse(text, name).unwrap(),
-            Standing::Trusted,
+            LayerTrust::Trusted,
             RuleOrigin::Cli,
         )
     };
@@ -656,9 +656,9 @@ fn files_that_contradict_each_other() {
 #[test]
 fn a_journal_must_be_too_large_before_it_is_full() {
     let layer = |text: &str, name: &str| {
-        Layer::new(
+        ConfigLayer::new(
             ConfigFile::parse(text, name).unwrap(),
-            Standing::Trusted,
+            LayerTrust::Trusted,
             RuleOrigin::Cli,
         )
     };

@@ -3,19 +3,19 @@
 use std::{path::PathBuf, time::Duration};
 
 use toolpost_config::{
-    ConfigFile, HookConfig, HostConfig, Layer, Notice, Standing, config_example,
+    ConfigFile, ConfigLayer, ConfigNotice, HookConfig, HostConfig, LayerTrust, config_example,
 };
 use toolpost_model::{HookEvent, HookStanding, RuleOrigin, SandboxProfile};
 
-fn layer(text: &str, standing: Standing) -> Layer {
-    Layer::new(
+fn layer(text: &str, standing: LayerTrust) -> ConfigLayer {
+    ConfigLayer::new(
         ConfigFile::parse(text, "toolpost.yaml").unwrap(),
         standing,
         RuleOrigin::Cli,
     )
 }
 
-fn resolved(layers: &[Layer]) -> (Vec<HookConfig>, Vec<Notice>) {
+fn resolved(layers: &[ConfigLayer]) -> (Vec<HookConfig>, Vec<ConfigNotice>) {
     let (config, notices) = HostConfig::resolve(layers).unwrap();
     (config.hooks, notices)
 }
@@ -49,12 +49,12 @@ fn what_is_left_out_has_its_default() {
         place: "toolpost.yaml:1".to_owned(),
     };
     let text = "hooks: [{ name: log, event: after, command: [logger] }]";
-    assert_eq!(resolved(&[layer(text, Standing::Trusted)]).0, [expected]);
+    assert_eq!(resolved(&[layer(text, LayerTrust::Trusted)]).0, [expected]);
 }
 
 #[test]
 fn each_key_reaches_its_own_setting_and_files_are_found_beside_the_configuration() {
-    let layer = layer(config_example(), Standing::Trusted).relative_to("/etc/host");
+    let layer = layer(config_example(), LayerTrust::Trusted).relative_to("/etc/host");
     let (hooks, _) = resolved(&[layer]);
     let [guard, log] = <[HookConfig; 2]>::try_from(hooks).unwrap();
     assert_eq!(
@@ -88,7 +88,7 @@ fn each_key_reaches_its_own_setting_and_files_are_found_beside_the_configuration
 fn only_words_that_begin_as_relative_paths_are_files() {
     let text =
         "hooks: [{ name: x, event: before, command: [../bin/x, ./a b, c/d, /e, -f=./g, .] }]";
-    let (hooks, _) = resolved(&[layer(text, Standing::Trusted).relative_to("/etc/host")]);
+    let (hooks, _) = resolved(&[layer(text, LayerTrust::Trusted).relative_to("/etc/host")]);
     assert_eq!(
         hooks[0].command,
         [
@@ -111,8 +111,8 @@ fn files_add_up_and_none_takes_away_anothers_hook() {
     let first = "hooks: [{ name: guard, event: before, command: [a] }, { name: log, event: after, command: [b] }]";
     let second = "hooks: [{ name: guard, event: before, command: [c] }]";
     let (hooks, notices) = resolved(&[
-        layer(first, Standing::Trusted),
-        layer(second, Standing::Trusted),
+        layer(first, LayerTrust::Trusted),
+        layer(second, LayerTrust::Trusted),
     ]);
     let programs: Vec<&str> = hooks.iter().map(|hook| hook.command[0].as_str()).collect();
     assert_eq!((programs, notices.len()), (vec!["a", "b", "c"], 0));
@@ -121,7 +121,7 @@ fn files_add_up_and_none_takes_away_anothers_hook() {
 #[test]
 fn an_untrusted_files_hooks_are_ignored_and_it_is_said() {
     let text = "hooks:\n  - { name: spy, event: before, command: [curl] }";
-    let (hooks, notices) = resolved(&[layer(text, Standing::Untrusted)]);
+    let (hooks, notices) = resolved(&[layer(text, LayerTrust::Untrusted)]);
     assert_eq!(hooks, []);
     let said: Vec<(&str, &str)> = notices
         .iter()
@@ -212,7 +212,7 @@ fn a_hook_is_chosen_as_rules_choose_calls() {
     ] {
         let text =
             format!("hooks: [{{ name: a, event: before, command: [x], when: '{selector}' }}]");
-        let (hooks, _) = resolved(&[layer(&text, Standing::Trusted)]);
+        let (hooks, _) = resolved(&[layer(&text, LayerTrust::Trusted)]);
         assert_eq!(hooks[0].when.as_ref().unwrap().to_string(), selector);
     }
     for (selector, said) in [

@@ -5,22 +5,24 @@ mod trusted;
 
 use std::time::Duration;
 
-use toolpost_config::{ConfigFile, CredentialSource, HostConfig, Layer, Notice, Standing};
-use toolpost_model::{Access, Mode, RuleOrigin, SandboxProfile};
+use toolpost_config::{
+    ConfigFile, ConfigLayer, ConfigNotice, CredentialSource, HostConfig, LayerTrust,
+};
+use toolpost_model::{PermissionMode, ResourceAccess, RuleOrigin, SandboxProfile};
 
 use crate::native;
 
-fn trusted(text: &str) -> Layer {
+fn trusted(text: &str) -> ConfigLayer {
     let parsed = ConfigFile::parse(text, "host.yaml").unwrap();
-    Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli)
+    ConfigLayer::new(parsed, LayerTrust::Trusted, RuleOrigin::Cli)
 }
 
-fn untrusted(text: &str) -> Layer {
+fn untrusted(text: &str) -> ConfigLayer {
     let parsed = ConfigFile::parse(text, "toolpost.yaml").unwrap();
-    Layer::new(parsed, Standing::Untrusted, RuleOrigin::Project)
+    ConfigLayer::new(parsed, LayerTrust::Untrusted, RuleOrigin::Project)
 }
 
-fn resolve(layers: &[Layer]) -> (HostConfig, Vec<Notice>) {
+fn resolve(layers: &[ConfigLayer]) -> (HostConfig, Vec<ConfigNotice>) {
     HostConfig::resolve(layers).unwrap()
 }
 
@@ -100,7 +102,7 @@ fn untrusted_rules_may_deny_and_ask() {
     let (config, notices) = resolve(&[untrusted("mode: plan\nrules: [ask x]\n")]);
     assert_eq!(
         (config.mode, config.rules.len(), notices.len()),
-        (Mode::Plan, 1, 0)
+        (PermissionMode::Plan, 1, 0)
     );
 }
 
@@ -318,10 +320,10 @@ fn a_restriction_bounds_whatever_entry_is_the_more_exact() {
     assert_eq!((of("x.y").timeout, of("x.y").ceiling), (None, seconds(40)));
 }
 
-fn layer_of(origin: RuleOrigin, text: &str) -> Layer {
-    Layer::new(
+fn layer_of(origin: RuleOrigin, text: &str) -> ConfigLayer {
+    ConfigLayer::new(
         ConfigFile::parse(text, origin.as_str()).unwrap(),
-        Standing::Trusted,
+        LayerTrust::Trusted,
         origin,
     )
 }
@@ -341,7 +343,7 @@ fn the_highest_standing_that_says_a_thing_wins() {
     let (config, notices) = resolve(&[policy, flags.clone(), project.clone(), user.clone()]);
     assert_eq!(
         (config.mode, config.limits.queue, config.limits.sessions),
-        (Mode::Plan, 3, 1)
+        (PermissionMode::Plan, 3, 1)
     );
     let mut rules: Vec<_> = config
         .rules
@@ -361,9 +363,9 @@ fn the_highest_standing_that_says_a_thing_wins() {
     assert!(notices.is_empty());
     assert_eq!(
         resolve(&[flags, project.clone(), user.clone()]).0.mode,
-        Mode::Default
+        PermissionMode::Default
     );
-    assert_eq!(resolve(&[project, user]).0.mode, Mode::Edits);
+    assert_eq!(resolve(&[project, user]).0.mode, PermissionMode::Edits);
 }
 
 #[test]
@@ -390,16 +392,20 @@ fn a_forbidden_bypass_is_forbidden_to_everybody() {
             forbids,
             layer_of(RuleOrigin::Cli, "mode: bypass\nforbid_bypass: false"),
         ]);
-        assert_eq!(config.mode, Mode::Default);
+        assert_eq!(config.mode, PermissionMode::Default);
         assert!(notices[0].message.contains("forbidden"), "{}", notices[0]);
     }
     let (config, notices) = resolve(&[
         layer_of(RuleOrigin::Policy, "forbid_bypass: true"),
         trusted("mode: edits"),
     ]);
-    assert_eq!((config.mode, notices.len()), (Mode::Edits, 0));
+    assert_eq!((config.mode, notices.len()), (PermissionMode::Edits, 0));
     let (config, _) = resolve(&[untrusted("forbid_bypass: true"), trusted("mode: bypass")]);
-    assert_eq!(config.mode, Mode::Default, "anybody may forbid it");
+    assert_eq!(
+        config.mode,
+        PermissionMode::Default,
+        "anybody may forbid it"
+    );
 }
 
 #[test]
@@ -423,7 +429,7 @@ fn of_a_file_that_can_no_longer_be_read_what_restricts_stays() {
     let last = "mode: plan\nrules: [deny x, ask y, allow z]\ntools: { t: { enabled: false, timeout: 1h } }\n\
                 protect: { paths: [deploy] }\nlimits: { deadline_ceiling: 2h }\n";
     let parsed = ConfigFile::parse(last, "user.yaml").unwrap();
-    let broken = Layer::last_good(parsed, RuleOrigin::User, "`user.yaml` cannot be read");
+    let broken = ConfigLayer::last_good(parsed, RuleOrigin::User, "`user.yaml` cannot be read");
     let (config, notices) = resolve(&[broken, trusted("mode: edits")]);
     let rules: Vec<_> = config
         .rules
@@ -437,7 +443,10 @@ fn of_a_file_that_can_no_longer_be_read_what_restricts_stays() {
             (RuleOrigin::User, "ask y".to_owned())
         ]
     );
-    assert_eq!((config.mode, config.protect.paths.len()), (Mode::Plan, 1));
+    assert_eq!(
+        (config.mode, config.protect.paths.len()),
+        (PermissionMode::Plan, 1)
+    );
     assert_eq!(config.settings_for(&native("a.t"), "").enabled, Some(false));
     assert_eq!(config.limits.deadline_ceiling, Duration::from_secs(600));
     assert_eq!(config.notes, ["`user.yaml` cannot be read"]);
@@ -764,7 +773,10 @@ fn grants_of_trusted_files_add_up_and_names_replace() {
         .iter()
         .map(|root| (root.path.to_str().unwrap(), root.access))
         .collect();
-    assert_eq!(roots, [("b", Access::Read), ("a", Access::Write)]);
+    assert_eq!(
+        roots,
+        [("b", ResourceAccess::Read), ("a", ResourceAccess::Write)]
+    );
     assert_eq!(config.protect.paths, ["x", "y"]);
     let readable: Vec<_> = config
         .sandbox

@@ -3,25 +3,26 @@
 use std::{path::Path, time::Duration};
 
 use toolpost_config::{
-    ConfigFile, HostConfig, Layer, McpEra, McpNaming, McpNewTools, McpReach, McpServerConfig,
-    McpServersFile, McpShare, McpStart, McpText, McpUnresolved, McpValues, Standing,
+    ConfigFile, ConfigLayer, HostConfig, LayerTrust, McpEra, McpNaming, McpNewTools, McpReach,
+    McpServerConfig, McpServersFile, McpShare, McpStart, McpText, McpUnresolved, McpValues,
 };
 use toolpost_model::{RuleOrigin, SandboxProfile, Secret};
 
-fn layer(text: &str, standing: Standing, origin: RuleOrigin) -> Layer {
-    Layer::new(ConfigFile::parse(text, "t.yaml").unwrap(), standing, origin).relative_to("/etc/x")
+fn layer(text: &str, standing: LayerTrust, origin: RuleOrigin) -> ConfigLayer {
+    ConfigLayer::new(ConfigFile::parse(text, "t.yaml").unwrap(), standing, origin)
+        .relative_to("/etc/x")
 }
 
-fn trusted(text: &str) -> Layer {
-    layer(text, Standing::Trusted, RuleOrigin::Cli)
+fn trusted(text: &str) -> ConfigLayer {
+    layer(text, LayerTrust::Trusted, RuleOrigin::Cli)
 }
 
-fn listed(text: &str, json: &str) -> Layer {
+fn listed(text: &str, json: &str) -> ConfigLayer {
     let file = McpServersFile::parse(json, "m.json", Path::new("/home/me")).unwrap();
     trusted(text).with_mcp_files(vec![file])
 }
 
-fn resolved(layers: &[Layer]) -> (HostConfig, Vec<String>) {
+fn resolved(layers: &[ConfigLayer]) -> (HostConfig, Vec<String>) {
     let (config, notices) = HostConfig::resolve(layers).unwrap();
     (config, notices.iter().map(ToString::to_string).collect())
 }
@@ -240,7 +241,7 @@ fn a_header_is_not_sent_to_an_endpoint_it_was_not_said_of() {
     let given = "mcp: { servers: { x: { url: 'https://b/' } } }";
     let (config, _) = resolved(&[
         trusted(given),
-        layer(user, Standing::Trusted, RuleOrigin::User),
+        layer(user, LayerTrust::Trusted, RuleOrigin::User),
     ]);
     let x = server(&config, "x");
     let McpReach::Http { url, headers } = &x.reach else {
@@ -257,8 +258,10 @@ fn an_untrusted_file_adds_no_server_and_may_leave_one_out() {
     let own =
         trusted("mcp: { servers: { x: { command: a, sandbox: network }, y: { command: b } } }");
     let theirs = "include: [{ mcp: evil.json }]\nsandbox: { profile: read-only }\nmcp:\n  servers:\n    evil: { command: sh }\n    x: { env: { A: b } }\n    y: { disabled: true }\n    new: { disabled: true, command: x }\n";
-    let (config, notices) =
-        resolved(&[own, layer(theirs, Standing::Untrusted, RuleOrigin::Project)]);
+    let (config, notices) = resolved(&[
+        own,
+        layer(theirs, LayerTrust::Untrusted, RuleOrigin::Project),
+    ]);
     let names: Vec<&str> = config
         .mcp
         .servers
@@ -296,7 +299,7 @@ fn an_untrusted_file_may_only_take_paths_away_from_what_a_server_reads() {
     let theirs = "mcp:\n  servers:\n    all: { reads: [docs] }\n    some: { reads: [docs/public, src, other], sandbox: none }\n    none: { reads: [docs] }\n    new: { reads: [docs] }\n";
     let (config, notices) = resolved(&[
         trusted(own),
-        layer(theirs, Standing::Untrusted, RuleOrigin::Project),
+        layer(theirs, LayerTrust::Untrusted, RuleOrigin::Project),
     ]);
     let reads = |name: &str| server(&config, name).reads.unwrap();
     let paths = |list: &[&str]| {
@@ -317,7 +320,7 @@ fn an_untrusted_file_may_only_take_paths_away_from_what_a_server_reads() {
     // Of trusted files, the one that counts more says it alone.
     let over = layer(
         "mcp: { servers: { some: { reads: [/srv] } } }",
-        Standing::Trusted,
+        LayerTrust::Trusted,
         RuleOrigin::Policy,
     );
     let (config, _) = resolved(&[trusted(own), over]);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolpost_config::{ConfigFile, HostConfig, Layer, McpReach, McpServersFile, Standing};
+use toolpost_config::{ConfigFile, ConfigLayer, HostConfig, LayerTrust, McpReach, McpServersFile};
 use toolpost_model::RuleOrigin;
 
 fn parsed(text: &str) -> McpServersFile {
@@ -12,7 +12,8 @@ fn parsed(text: &str) -> McpServersFile {
 
 fn config(file: McpServersFile) -> HostConfig {
     let empty = ConfigFile::parse("", "t").unwrap();
-    let layer = Layer::new(empty, Standing::Trusted, RuleOrigin::Cli).with_mcp_files(vec![file]);
+    let layer =
+        ConfigLayer::new(empty, LayerTrust::Trusted, RuleOrigin::Cli).with_mcp_files(vec![file]);
     HostConfig::resolve(&[layer]).unwrap().0
 }
 

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use toolpost_config::{
-    CodeConfig, ConfigFile, CredentialConfig, CredentialSource, HostConfig, Layer, ProtectConfig,
-    RootConfig, SandboxConfig, Standing, config_example,
+    CodeConfig, ConfigFile, ConfigLayer, CredentialConfig, CredentialSource, HostConfig,
+    LayerTrust, ProtectConfig, RootConfig, SandboxConfig, config_example,
 };
-use toolpost_model::{Access, RuleOrigin, SandboxProfile};
+use toolpost_model::{ResourceAccess, RuleOrigin, SandboxProfile};
 
 fn resolved(text: &str) -> HostConfig {
     let parsed = ConfigFile::parse(text, "toolpost.yaml").unwrap();
-    let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli).relative_to("/etc/toolpost");
+    let layer =
+        ConfigLayer::new(parsed, LayerTrust::Trusted, RuleOrigin::Cli).relative_to("/etc/toolpost");
     HostConfig::resolve(&[layer]).unwrap().0
 }
 
@@ -74,8 +75,8 @@ fn each_key_reaches_its_own_setting() {
 fn the_example_is_what_it_says() {
     let config = resolved(config_example());
     let roots = [
-        ("/etc/toolpost/../lib", Access::Read),
-        ("/etc/toolpost/../shared", Access::Write),
+        ("/etc/toolpost/../lib", ResourceAccess::Read),
+        ("/etc/toolpost/../shared", ResourceAccess::Write),
     ];
     assert_eq!(
         config.roots,

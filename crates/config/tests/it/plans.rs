@@ -10,8 +10,8 @@ use std::{
 use serde_json::{Value, json};
 use toolpost_amplifier::{Include, ModuleSource};
 use toolpost_config::{
-    ConfigErrors, ConfigFile, FetchedBundle, HostConfig, Layer, LoadedPlan, ModuleInstall,
-    ModuleIsolation, Notice, PlanReader, Standing,
+    ConfigErrors, ConfigFile, ConfigLayer, ConfigNotice, FetchedBundle, HostConfig, LayerTrust,
+    LoadedPlan, ModuleInstall, ModuleIsolation, PlanReader,
 };
 use toolpost_model::{HookStanding, RuleOrigin, SandboxProfile};
 
@@ -37,10 +37,10 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-fn layer(text: &str, standing: Standing, plans: &[&Path]) -> Layer {
+fn layer(text: &str, standing: LayerTrust, plans: &[&Path]) -> ConfigLayer {
     let parsed = ConfigFile::parse(text, "t.yaml").unwrap();
     let plans = plans.iter().map(|path| read(path).unwrap().plan).collect();
-    Layer::new(parsed, standing, RuleOrigin::Cli)
+    ConfigLayer::new(parsed, standing, RuleOrigin::Cli)
         .relative_to("/etc/x")
         .with_plans(plans)
 }
@@ -67,8 +67,9 @@ fn a_plan_of_an_agent_is_read_as_python_would_read_it() {
     let folder = folder(&[("plan.yaml", text)]);
     let plan = folder.path().join("plan.yaml");
     let (config, notices) =
-        HostConfig::resolve(&[layer("include: [plan.yaml]", Standing::Trusted, &[&plan])]).unwrap();
-    assert_eq!(notices, Vec::<Notice>::new());
+        HostConfig::resolve(&[layer("include: [plan.yaml]", LayerTrust::Trusted, &[&plan])])
+            .unwrap();
+    assert_eq!(notices, Vec::<ConfigNotice>::new());
     let config_of = json!({ "quiet": true, "level": 16, "in": "attic/top", "word": "yes" });
     assert_eq!(Value::Object(config.modules[0].config.clone()), config_of);
     assert_eq!(
@@ -116,7 +117,7 @@ fn bundles_build_on_bundles_in_markdown_and_in_folders() {
     )
     .unwrap();
     let (config, _) =
-        HostConfig::resolve(&[layer("", Standing::Trusted, &[folder.path()])]).unwrap();
+        HostConfig::resolve(&[layer("", LayerTrust::Trusted, &[folder.path()])]).unwrap();
     assert_eq!(
         told(&config, folder.path()),
         [
@@ -229,10 +230,10 @@ fn layers_are_laid_over_one_another_and_untrusted_ones_bring_nothing() {
     let layers = [
         layer(
             "include: [one.yaml, two.yaml]",
-            Standing::Trusted,
+            LayerTrust::Trusted,
             &[&one, &two],
         ),
-        layer("include: [evil.yaml]", Standing::Untrusted, &[&evil]),
+        layer("include: [evil.yaml]", LayerTrust::Untrusted, &[&evil]),
     ];
     let (config, notices) = HostConfig::resolve(&layers).unwrap();
     assert_eq!(
@@ -254,7 +255,7 @@ fn the_section_says_how_modules_run() {
                 writable: [/scratch]\n  hooks: { hooks-audit: observer }\n  post_on_failure: true\n  \
                 mount_timeout: 90s\n  max_result: 2MiB\n  \
                 wasm:\n    tool-w: { directories: [{ path: in, access: write }], network: true, memory: 1MiB }\n";
-    let (config, _) = HostConfig::resolve(&[layer(text, Standing::Trusted, &[])]).unwrap();
+    let (config, _) = HostConfig::resolve(&[layer(text, LayerTrust::Trusted, &[])]).unwrap();
     let found = config.amplifier;
     assert_eq!(
         (found.isolation, found.install),
@@ -284,12 +285,12 @@ fn the_section_says_how_modules_run() {
 
 #[test]
 fn an_untrusted_file_may_only_hold_modules_shorter() {
-    let trusted = layer("amplifier: { sandbox: network }", Standing::Trusted, &[]);
+    let trusted = layer("amplifier: { sandbox: network }", LayerTrust::Trusted, &[]);
     let text = "amplifier:\n  isolation: process\n  install: offline\n  sandbox: read-only\n  core: real\n  \
                 python: /evil\n  pass: [TOKEN]\n  environment: { A: b }\n  readable: [/x]\n  writable: [/x]\n  \
                 hooks: { h: observer }\n  post_on_failure: true\n  mount_timeout: 1h\n  max_result: 1GiB\n  wasm: { w: { network: true } }\n";
     let (config, notices) =
-        HostConfig::resolve(&[trusted.clone(), layer(text, Standing::Untrusted, &[])]).unwrap();
+        HostConfig::resolve(&[trusted.clone(), layer(text, LayerTrust::Untrusted, &[])]).unwrap();
     let found = &config.amplifier;
     assert_eq!(
         (found.isolation, found.install),
@@ -315,15 +316,19 @@ fn an_untrusted_file_may_only_hold_modules_shorter() {
     assert!(found.pass.is_empty() && found.wasm.is_empty() && found.python.is_none());
     let loose = "amplifier: { isolation: shared, install: auto, sandbox: none }";
     let (config, notices) =
-        HostConfig::resolve(&[trusted, layer(loose, Standing::Untrusted, &[])]).unwrap();
+        HostConfig::resolve(&[trusted, layer(loose, LayerTrust::Untrusted, &[])]).unwrap();
     assert_eq!(config.amplifier.sandbox, Some(SandboxProfile::Network));
     assert_eq!(notices.len(), 1, "{notices:?}");
 }
 
 #[test]
 fn a_profile_tightened_for_all_holds_for_modules_too() {
-    let trusted = layer("amplifier: { sandbox: network }", Standing::Trusted, &[]);
-    let tight = layer("sandbox: { profile: read-only }", Standing::Untrusted, &[]);
+    let trusted = layer("amplifier: { sandbox: network }", LayerTrust::Trusted, &[]);
+    let tight = layer(
+        "sandbox: { profile: read-only }",
+        LayerTrust::Untrusted,
+        &[],
+    );
     let (config, _) = HostConfig::resolve(&[trusted, tight]).unwrap();
     assert_eq!(config.amplifier.sandbox, Some(SandboxProfile::ReadOnly));
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use toolpost_config::{
-    ConfigFile, HostConfig, Layer, Standing, config_example, config_reference, config_schema,
+    ConfigFile, ConfigLayer, HostConfig, LayerTrust, config_example, config_reference,
+    config_schema,
 };
 use toolpost_model::RuleOrigin;
 
@@ -14,7 +15,7 @@ fn as_json(yaml: &str) -> Value {
 #[test]
 fn the_example_is_good_and_the_schema_agrees() {
     let parsed = ConfigFile::parse(config_example(), "example.yaml").unwrap();
-    let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli);
+    let layer = ConfigLayer::new(parsed, LayerTrust::Trusted, RuleOrigin::Cli);
     HostConfig::resolve(&[layer]).unwrap();
     let validator = jsonschema::draft202012::new(&config_schema()).unwrap();
     let errors: Vec<String> = validator

@@ -11,23 +11,24 @@ use std::{
 
 use toolpost_config::{
     A2aConfig, A2aEvents, A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig,
-    ByteSize, ChildVariables, CodeConfig, ConfigDuration, ConfigFile, Discovery, HostConfig,
-    HttpConfig, JournalRetention, Layer, Limits, Located, McpConfig, ModuleInstall,
-    ModuleIsolation, NativeReplacement, NativeToolsChoice, NetworkConfig, ProtectConfig,
-    RetentionConfig, SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig, ToolSettings,
-    config_example,
+    ByteSize, ChildVariables, CodeConfig, ConfigDuration, ConfigFile, ConfigLayer, Discovery,
+    HostConfig, HttpConfig, JournalRetention, LayerTrust, LimitsConfig, LocatedValue, McpConfig,
+    ModuleInstall, ModuleIsolation, NativeReplacement, NativeToolsChoice, NetworkConfig,
+    ProtectConfig, RetentionConfig, SandboxConfig, SourceConfig, SourceTrustLevel, TokenConfig,
+    ToolConfig, config_example,
 };
 use toolpost_model::{
-    ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, PersistStrategy,
-    Provenance, Remember, Requirements, Role, RuleOrigin, SandboxProfile, Selector, ShareRules,
-    ToolPattern,
+    ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, PermissionMode,
+    PersistStrategy, PrincipalRole, Provenance, Remember, Requirements, RuleOrigin, SandboxProfile,
+    Selector, ShareRules, ToolPattern,
 };
 
 use crate::{native, tool};
 
 fn resolved(text: &str) -> HostConfig {
     let parsed = ConfigFile::parse(text, "toolpost.yaml").unwrap();
-    let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli).relative_to("/etc/toolpost");
+    let layer =
+        ConfigLayer::new(parsed, LayerTrust::Trusted, RuleOrigin::Cli).relative_to("/etc/toolpost");
     HostConfig::resolve(&[layer]).unwrap().0
 }
 
@@ -151,7 +152,7 @@ fn a2e_by_default() -> A2eConfig {
 fn defaults_are_the_documented_ones() {
     let seconds = Duration::from_secs;
     let expected = HostConfig {
-        mode: Mode::Default,
+        mode: PermissionMode::Default,
         forbid_bypass: false,
         rules: Vec::new(),
         notes: Vec::new(),
@@ -200,7 +201,7 @@ fn defaults_are_the_documented_ones() {
         http: http_by_default(),
         tokens: Vec::new(),
         approvals: approvals_by_default(),
-        limits: Limits {
+        limits: LimitsConfig {
             concurrency: 64,
             session_concurrency: 16,
             queue: 1024,
@@ -310,14 +311,14 @@ fn what_is_written_is_what_is_used() {
         config.tokens,
         [TokenConfig {
             name: "ci".to_owned(),
-            role: Role::Agent,
+            role: PrincipalRole::Agent,
             tenant: Some("acme".to_owned()),
             sha256: [0; 32]
         }]
     );
     assert_eq!(config.http.allowed_hosts, ["tools.example.org"]);
     assert_eq!(config.http.allowed_origins, ["https://app.example.org"]);
-    assert_eq!(config.limits, Limits::default());
+    assert_eq!(config.limits, LimitsConfig::default());
     let journal = JournalRetention {
         age: Some(Duration::from_secs(365 * 86_400)),
         size: Some(8 << 30),
@@ -356,7 +357,7 @@ fn what_is_written_is_what_is_used() {
 #[test]
 fn what_is_written_of_tools_and_sources_is_what_is_used() {
     let config = resolved(config_example());
-    let write_file = ToolSettings {
+    let write_file = ToolConfig {
         timeout: Some(Duration::from_secs(30)),
         class: Some(EffectClass::Write),
         max_inline_chars: Some(20_000),
@@ -364,17 +365,17 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
         approval_required: Some(true),
         requires: Some(Requirements {
             model_capabilities: vec!["vision".to_owned()],
-            roles: vec![Role::Operator],
+            roles: vec![PrincipalRole::Operator],
             tasks: vec!["release".to_owned()],
         }),
-        ..ToolSettings::default()
+        ..ToolConfig::default()
     };
     let of = |id: &str| config.settings_for(&native(id), "");
     assert_eq!(of("files.write_file"), write_file);
     assert_eq!(of("http.fetch").enabled, Some(false));
     assert_eq!(of("files.grep").deferred, Some(true));
-    assert_eq!(of("files.other"), ToolSettings::default());
-    let crm = ToolSettings {
+    assert_eq!(of("files.other"), ToolConfig::default());
+    let crm = ToolConfig {
         hidden: Some(true),
         ceiling: Some(Duration::from_secs(300)),
         idempotent: Some(false),
@@ -384,11 +385,11 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
         argument_bytes: Some(65_536),
         sandbox: Some(SandboxProfile::ReadOnly),
         sensitive: vec!["/customer/mail".to_owned()],
-        ..ToolSettings::default()
+        ..ToolConfig::default()
     };
     assert_eq!(of("crm.drop"), crm);
     let meaning = ArgumentMeaning::of;
-    let find = ToolSettings {
+    let find = ToolConfig {
         name: Some("find_customer".to_owned()),
         defaults: [("region".to_owned(), "eu".into())].into_iter().collect(),
         arguments: vec![
@@ -403,7 +404,7 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
         "what one entry leaves open, the wider one fills"
     );
     let expected = SourceConfig {
-        trust: Some(SourceTrust::Claims),
+        trust: Some(SourceTrustLevel::Claims),
         concurrency: Some(4),
         hidden: Some(false),
         profile: None,
@@ -428,7 +429,7 @@ fn each_limit_reaches_its_own_setting() {
                 streams: 15, processes: 16, deadline: 4s, deadline_ceiling: 5s, inline_chars: 6, sessions: 7, \
                 session_idle: 8s, journal: 9MiB, artifacts: 11MiB, artifact: 12KiB, argument_bytes: 10KiB }";
     let seconds = Duration::from_secs;
-    let expected = Limits {
+    let expected = LimitsConfig {
         concurrency: 1,
         session_concurrency: 2,
         queue: 3,
@@ -497,7 +498,7 @@ fn of_several_entries_the_most_exact_one_that_says_a_thing_counts() {
          '*': { enabled: false, sensitive: [/y] }\n",
     );
     let found = config.settings_for(&native("files.grep"), "");
-    let expected = ToolSettings {
+    let expected = ToolConfig {
         enabled: Some(false),
         deferred: Some(true),
         timeout: Some(Duration::from_secs(9)),
@@ -510,7 +511,7 @@ fn of_several_entries_the_most_exact_one_that_says_a_thing_counts() {
             .as_object()
             .unwrap()
             .clone(),
-        ..ToolSettings::default()
+        ..ToolConfig::default()
     };
     assert_eq!(found, expected);
 }
@@ -568,24 +569,27 @@ fn rules_expire_at_a_time_or_after_a_day() {
 #[test]
 fn settings_from_flags_are_a_layer_too() {
     let mut flags = ConfigFile {
-        mode: Some(Mode::Edits.into()),
+        mode: Some(PermissionMode::Edits.into()),
         ..ConfigFile::default()
     };
-    flags.http.listen = Some(Located::from("[::1]:0".to_owned()));
+    flags.http.listen = Some(LocatedValue::from("[::1]:0".to_owned()));
     flags
         .rules
-        .push(Located::from(toolpost_config::RuleEntry::Line(
+        .push(LocatedValue::from(toolpost_config::RuleEntry::Line(
             "deny shell.*".to_owned(),
         )));
-    let layer = Layer::new(
+    let layer = ConfigLayer::new(
         flags.check("--flags").unwrap(),
-        Standing::Trusted,
+        LayerTrust::Trusted,
         RuleOrigin::Cli,
     );
     let (config, notices) = HostConfig::resolve(&[layer]).unwrap();
     assert_eq!(
         (config.mode, config.http.listen),
-        (Mode::Edits, SocketAddr::from_str("[::1]:0").unwrap())
+        (
+            PermissionMode::Edits,
+            SocketAddr::from_str("[::1]:0").unwrap()
+        )
     );
     let rule = &config.rules[0];
     assert_eq!(
@@ -599,7 +603,7 @@ fn settings_from_flags_are_a_layer_too() {
     assert!(notices.is_empty());
 
     let zero = ConfigFile {
-        workspace: Some(Located::from(PathBuf::from("~/w"))),
+        workspace: Some(LocatedValue::from(PathBuf::from("~/w"))),
         ..ConfigFile::default()
     };
     let error = zero.check("--workspace").unwrap_err();

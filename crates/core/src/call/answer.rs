@@ -8,12 +8,12 @@ use tokio::{
     sync::{oneshot, watch},
     time::{Instant, sleep_until},
 };
-use toolpost_model::{Content, InvocationId, Redactions, Stage, ToolResult};
+use toolpost_model::{InvocationId, Redactions, ResultContent, Stage, ToolResult};
 
 use crate::{
     flow::{
         invocation::{CancelReason, LiveCall, ParkedQuestion, Patience},
-        result::{self, Ending},
+        result::{self, CallEnding},
     },
     record::{redaction::CallRedactor, rendering::written},
 };
@@ -23,14 +23,14 @@ const RESULT_ROOM: usize = 512;
 
 /// The end of a call. The JSON is what was recorded, byte for byte, so that a repeat gets the same.
 #[derive(Debug)]
-pub struct Answer {
+pub struct RecordedResult {
     result: ToolResult,
     json: String,
 }
 
-impl Answer {
+impl RecordedResult {
     pub(crate) fn of(result: ToolResult) -> Arc<Self> {
-        let content: usize = result.content.iter().map(Content::size).sum();
+        let content: usize = result.content.iter().map(ResultContent::size).sum();
         let json = written(&result, RESULT_ROOM + content);
         Arc::new(Self { result, json })
     }
@@ -85,11 +85,11 @@ pub struct CallHandle {
     /// Whether the call counts this handle among those that wait for its answer.
     is_awaiting: bool,
     is_background: bool,
-    answer: Waiting,
+    answer: ResultReceiver,
 }
 
 /// Where a call stands when its handle is made.
-pub enum Standing<'a> {
+pub enum CallHandleState<'a> {
     /// It began, and its listener will hear of its end.
     UnderWay,
     /// It began, and its caller does not wait for it: once it is [accepted](CallHandle::accepted), its id is the answer.
@@ -97,7 +97,7 @@ pub enum Standing<'a> {
     /// It repeats a request whose call was under way before; that one's listener hears of it.
     Joined,
     /// It is over: a repeat of one that ended, or a call that could not begin.
-    Over(&'a Arc<Answer>),
+    Over(&'a Arc<RecordedResult>),
 }
 
 /// A call that has not begun to run and goes on without the caller that waited for it.
@@ -130,22 +130,22 @@ pub(crate) enum OnDrop {
     LetGoOn,
 }
 
-enum Waiting {
-    Own(oneshot::Receiver<Arc<Answer>>),
-    Shared(watch::Receiver<Option<Arc<Answer>>>),
-    Ready(Arc<Answer>),
+enum ResultReceiver {
+    Own(oneshot::Receiver<Arc<RecordedResult>>),
+    Shared(watch::Receiver<Option<Arc<RecordedResult>>>),
+    Ready(Arc<RecordedResult>),
 }
 
 impl CallHandle {
     /// `on_drop` is what the request says: a call that is let go on from the start is one in the background.
     pub(crate) fn own(
         live: Arc<LiveCall>,
-        answer: oneshot::Receiver<Arc<Answer>>,
+        answer: oneshot::Receiver<Arc<RecordedResult>>,
         on_drop: OnDrop,
     ) -> Self {
         live.await_answer();
         let is_background = on_drop == OnDrop::LetGoOn;
-        let (id, live, answer) = (live.id, Some(live), Waiting::Own(answer));
+        let (id, live, answer) = (live.id, Some(live), ResultReceiver::Own(answer));
         Self {
             id,
             live,
@@ -159,10 +159,10 @@ impl CallHandle {
     /// A repeat waits for the first one's call, which is not its own to cancel.
     pub(crate) fn shared(
         live: Arc<LiveCall>,
-        answer: watch::Receiver<Option<Arc<Answer>>>,
+        answer: watch::Receiver<Option<Arc<RecordedResult>>>,
     ) -> Self {
         live.await_answer();
-        let (id, live, answer) = (live.id, Some(live), Waiting::Shared(answer));
+        let (id, live, answer) = (live.id, Some(live), ResultReceiver::Shared(answer));
         Self {
             id,
             live,
@@ -173,9 +173,9 @@ impl CallHandle {
         }
     }
 
-    pub(crate) fn ready(answer: Arc<Answer>) -> Self {
+    pub(crate) fn ready(answer: Arc<RecordedResult>) -> Self {
         let id = answer.result().invocation_id;
-        let (on_drop, answer) = (OnDrop::LetGoOn, Waiting::Ready(answer));
+        let (on_drop, answer) = (OnDrop::LetGoOn, ResultReceiver::Ready(answer));
         Self {
             id,
             live: None,
@@ -192,12 +192,12 @@ impl CallHandle {
     }
 
     /// Where the call stands, for whoever gave it a listener.
-    pub fn standing(&self) -> Standing<'_> {
+    pub fn standing(&self) -> CallHandleState<'_> {
         match &self.answer {
-            Waiting::Own(_) if self.is_background => Standing::Backgrounded,
-            Waiting::Own(_) => Standing::UnderWay,
-            Waiting::Shared(_) => Standing::Joined,
-            Waiting::Ready(answer) => Standing::Over(answer),
+            ResultReceiver::Own(_) if self.is_background => CallHandleState::Backgrounded,
+            ResultReceiver::Own(_) => CallHandleState::UnderWay,
+            ResultReceiver::Shared(_) => CallHandleState::Joined,
+            ResultReceiver::Ready(answer) => CallHandleState::Over(answer),
         }
     }
 
@@ -214,7 +214,7 @@ impl CallHandle {
     }
 
     /// Waits for the end.
-    pub async fn answer(mut self) -> Arc<Answer> {
+    pub async fn answer(mut self) -> Arc<RecordedResult> {
         let answer = receive(&mut self.answer).await;
         self.on_drop = OnDrop::LetGoOn;
         answer.unwrap_or_else(|| lost(self.id))
@@ -227,7 +227,7 @@ impl CallHandle {
     pub async fn answer_within(
         mut self,
         patience: Option<Patience>,
-    ) -> Result<Arc<Answer>, PendingCall> {
+    ) -> Result<Arc<RecordedResult>, PendingCall> {
         self.on_drop = OnDrop::LetGoOn;
         self.stop_awaiting();
         let (id, live) = (self.id, self.live.clone());
@@ -260,11 +260,11 @@ impl CallHandle {
 }
 
 /// `None`: the call's task is gone without an answer.
-async fn receive(waiting: &mut Waiting) -> Option<Arc<Answer>> {
+async fn receive(waiting: &mut ResultReceiver) -> Option<Arc<RecordedResult>> {
     match waiting {
-        Waiting::Ready(answer) => Some(Arc::clone(answer)),
-        Waiting::Own(answer) => answer.await.ok(),
-        Waiting::Shared(answer) => match answer.wait_for(Option::is_some).await {
+        ResultReceiver::Ready(answer) => Some(Arc::clone(answer)),
+        ResultReceiver::Own(answer) => answer.await.ok(),
+        ResultReceiver::Shared(answer) => match answer.wait_for(Option::is_some).await {
             Ok(found) => found.clone(),
             Err(_) => None,
         },
@@ -345,11 +345,11 @@ impl Drop for CallHandle {
 }
 
 /// The task that ran the call is gone without an answer: the runtime was torn down.
-fn lost(id: InvocationId) -> Arc<Answer> {
-    let Ending::Failure { outcome, error, .. } = result::outcome_unknown() else {
+fn lost(id: InvocationId) -> Arc<RecordedResult> {
+    let CallEnding::Failure { outcome, error, .. } = result::outcome_unknown() else {
         unreachable!("it is a failure")
     };
-    Answer::of(ToolResult {
+    RecordedResult::of(ToolResult {
         invocation_id: id,
         tool_id: None,
         outcome,

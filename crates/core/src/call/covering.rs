@@ -8,14 +8,14 @@ use toolpost_model::{
     Stage, ToolFailure,
 };
 
-use super::Step;
+use super::StageExit;
 use crate::{
     flow::{
         approval, credentials,
-        invocation::{Call, Resolved},
-        result::{self, Ending},
+        invocation::{PipelineCall, ResolvedTool},
+        result::{self, CallEnding},
     },
-    host::Inner,
+    host::HostInner,
 };
 
 /// What a person would approve, as numbers.
@@ -29,7 +29,7 @@ pub(crate) struct CallHashes {
 
 /// The parts of a call that go into its hash.
 pub(crate) struct HashedCall<'a> {
-    pub(crate) resolved: &'a Resolved,
+    pub(crate) resolved: &'a ResolvedTool,
     pub(crate) arguments: &'a Value,
     pub(crate) effects: &'a Effects,
     pub(crate) programs: &'a [ProgramFile],
@@ -39,7 +39,7 @@ pub(crate) struct HashedCall<'a> {
 }
 
 impl HashedCall<'_> {
-    pub(crate) fn hashes(&self, host: &Inner) -> CallHashes {
+    pub(crate) fn hashes(&self, host: &HostInner) -> CallHashes {
         let salt = self.is_redacted.then_some(&host.questions.salt);
         let of = |programs: &[ProgramFile]| {
             let declaration = self.resolved.entry.declaration();
@@ -61,7 +61,7 @@ impl HashedCall<'_> {
 }
 
 /// The hashes of a call with its files as they were looked at last.
-pub(super) fn hashes(host: &Inner, call: &Call) -> Option<CallHashes> {
+pub(super) fn hashes(host: &HostInner, call: &PipelineCall) -> Option<CallHashes> {
     let hashed = HashedCall {
         resolved: call.resolved.as_ref()?,
         arguments: call.inputs.call.as_ref()?.arguments().value(),
@@ -75,7 +75,7 @@ pub(super) fn hashes(host: &Inner, call: &Call) -> Option<CallHashes> {
 
 /// The files that a call would run, as they are now.
 pub(crate) async fn programs_of(
-    resolved: &Resolved,
+    resolved: &ResolvedTool,
     input: &CallInput,
 ) -> Result<Vec<ProgramFile>, ToolFailure> {
     let input = credentials::with_words(input);
@@ -83,7 +83,7 @@ pub(crate) async fn programs_of(
 }
 
 /// Looks at the files that the call would run. Where that fails the call ends: no answer would cover what runs.
-pub(super) async fn look_at_programs(call: &mut Call) -> Result<(), Ending> {
+pub(super) async fn look_at_programs(call: &mut PipelineCall) -> Result<(), CallEnding> {
     let (Some(resolved), Some(input)) = (call.resolved.clone(), call.inputs.call.clone()) else {
         return Ok(());
     };
@@ -100,7 +100,7 @@ pub(super) async fn look_at_programs(call: &mut Call) -> Result<(), Ending> {
 }
 
 /// Whether a person approved exactly this, by the files as they were looked at last.
-pub(super) fn is_covered(host: &Inner, call: &Call) -> bool {
+pub(super) fn is_covered(host: &HostInner, call: &PipelineCall) -> bool {
     let approved = call
         .asking
         .approval
@@ -110,7 +110,7 @@ pub(super) fn is_covered(host: &Inner, call: &Call) -> bool {
 }
 
 /// Whether the call goes on because a person said yes, and not because a rule covers it whatever its files hold.
-pub(super) fn rests_on_a_yes(call: &Call) -> bool {
+pub(super) fn rests_on_a_yes(call: &PipelineCall) -> bool {
     let decision = call.decision.as_ref();
     call.asking.approval.is_some()
         && decision.is_some_and(|decision| {
@@ -120,9 +120,9 @@ pub(super) fn rests_on_a_yes(call: &Call) -> bool {
 
 /// Compares the files once more right before the call starts. A call whose files changed is decided anew, and then
 /// asked about under a new id. Each time a person answers in between, so this comes to an end.
-pub(super) async fn compare_again(host: &Inner, call: &mut Call) -> Option<Step> {
+pub(super) async fn compare_again(host: &HostInner, call: &mut PipelineCall) -> Option<StageExit> {
     if let Err(ending) = look_at_programs(call).await {
-        return Some(Step::End(ending));
+        return Some(StageExit::End(ending));
     }
     if is_covered(host, call) {
         return None;
@@ -132,13 +132,13 @@ pub(super) async fn compare_again(host: &Inner, call: &mut Call) -> Option<Step>
         "a file that it would run changed since it was approved, so it is asked about again"
             .to_owned(),
     );
-    Some(Step::Next(Stage::Decide))
+    Some(StageExit::Next(Stage::Decide))
 }
 
 /// The files that are not as they were when this call, or the same call before it, was asked about.
 pub(super) fn changed_programs(
-    host: &Inner,
-    call: &Call,
+    host: &HostInner,
+    call: &PipelineCall,
     hashes: CallHashes,
 ) -> Vec<ProgramChange> {
     let approved = call

@@ -7,19 +7,19 @@ use std::{
 };
 
 use futures_util::{FutureExt as _, future::join_all};
-use toolpost_model::{Behavior, DelegatedVote, Effects, Mode, ObservableInput, RuleRef};
+use toolpost_model::{Behavior, DelegatedVote, Effects, ObservableInput, PermissionMode, RuleRef};
 
-use super::{Way, waiting::patiently};
+use super::{StagePlan, waiting::patiently};
 use crate::{
     flow::{
         execution::panic_text,
-        invocation::{Call, Resolved, micros},
+        invocation::{PipelineCall, ResolvedTool, micros},
         permission::{
             AuthorityAnswer, AuthorityFault, AuthorityQuestion, Delegation, KnownAuthority,
         },
-        result::{self, Ending},
+        result::{self, CallEnding},
     },
-    host::Inner,
+    host::HostInner,
 };
 
 /// Reasons and faults are for one look; a longer one is cut.
@@ -27,23 +27,23 @@ const TEXT_CHARS: usize = 2_000;
 
 /// The call as its authorities see it.
 struct DelegatedCall<'a> {
-    call: &'a Call,
-    resolved: &'a Resolved,
+    call: &'a PipelineCall,
+    resolved: &'a ResolvedTool,
     input: &'a ObservableInput,
     effects: Effects,
-    mode: Mode,
+    mode: PermissionMode,
     is_dry_run: bool,
 }
 
 /// Asks every authority, all at once, and gives their votes in the order of the delegations.
 pub(super) async fn ask_authorities(
-    host: &Inner,
-    call: &Call,
+    host: &HostInner,
+    call: &PipelineCall,
     effects: &Effects,
-    mode: Mode,
+    mode: PermissionMode,
     delegations: &[Delegation],
-    way: Way,
-) -> Result<Vec<DelegatedVote>, Ending> {
+    way: StagePlan,
+) -> Result<Vec<DelegatedVote>, CallEnding> {
     let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.observable) else {
         return Err(result::internal(
             "a call was to be delegated that has no arguments yet",
@@ -55,7 +55,7 @@ pub(super) async fn ask_authorities(
         input,
         effects: call.live.redactor().effects(effects),
         mode,
-        is_dry_run: way == Way::Dry,
+        is_dry_run: way == StagePlan::Dry,
     };
     // An authority that no rule names is not asked: the engine then denies.
     let named = delegations
@@ -66,7 +66,12 @@ pub(super) async fn ask_authorities(
 }
 
 impl DelegatedCall<'_> {
-    async fn vote(&self, host: &Inner, delegation: &Delegation, rule: &RuleRef) -> DelegatedVote {
+    async fn vote(
+        &self,
+        host: &HostInner,
+        delegation: &Delegation,
+        rule: &RuleRef,
+    ) -> DelegatedVote {
         let began = Instant::now();
         let known = host.policy.authorities().get(&delegation.authority);
         let (answer, cached) = match known {
@@ -102,7 +107,7 @@ impl DelegatedCall<'_> {
     /// The answer of an authority, and whether it was kept from an earlier call.
     async fn answer(
         &self,
-        host: &Inner,
+        host: &HostInner,
         delegation: &Delegation,
         known: &KnownAuthority,
     ) -> (Result<AuthorityAnswer, AuthorityFault>, bool) {

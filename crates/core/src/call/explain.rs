@@ -11,11 +11,11 @@ use toolpost_model::{
 
 use crate::{
     flow::{
-        invocation::Call,
-        permission::{Account, Change, Facts, PartDecision},
-        result::Ending,
+        invocation::PipelineCall,
+        permission::{Account, DecisionChange, PartDecision, PermissionFacts},
+        result::CallEnding,
     },
-    host::Inner,
+    host::HostInner,
     record::redaction::CallRedactor,
 };
 
@@ -54,7 +54,7 @@ pub struct Explanation {
     pub layers: Layers,
     /// What would lead to another outcome.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub would_change: Vec<Change>,
+    pub would_change: Vec<DecisionChange>,
     /// Whether it would run, at once or after a wait, without anybody being asked.
     pub would_run: bool,
     /// Whether a person would be asked.
@@ -71,14 +71,14 @@ pub struct Explanation {
     pub error: Option<ToolError>,
 }
 
-pub(crate) fn explain(host: &Inner, mut call: Call) -> Explanation {
+pub(crate) fn explain(host: &HostInner, mut call: PipelineCall) -> Explanation {
     let surface = host.surface(&call.session);
     let visibility = surface
         .find(&call.live.tool)
         .map(|(_, visibility)| visibility);
     let mut account = account(host, &call);
     let (outcome, error) = match call.ending.take() {
-        Some(Ending::Failure {
+        Some(CallEnding::Failure {
             outcome, mut error, ..
         }) => {
             call.live
@@ -86,7 +86,7 @@ pub(crate) fn explain(host: &Inner, mut call: Call) -> Explanation {
                 .error(&mut error, &mut toolpost_model::Redactions::default());
             (Some(outcome), Some(*error))
         }
-        Some(Ending::Output(_)) | None => (None, None),
+        Some(CallEnding::Output(_)) | None => (None, None),
     };
     let would_ask = outcome.is_none() && call.stage == Stage::AwaitApproval;
     let mut would_change = std::mem::take(&mut account.changes);
@@ -127,13 +127,13 @@ pub(crate) fn explain(host: &Inner, mut call: Call) -> Explanation {
 }
 
 /// The story of the decision, where one was made.
-fn account(host: &Inner, call: &Call) -> Account {
+fn account(host: &HostInner, call: &PipelineCall) -> Account {
     let (Some(resolved), Some(effects), Some(decision)) =
         (&call.resolved, &call.effects, &call.decision)
     else {
         return Account::default();
     };
-    host.engine(&call.session).account(&Facts {
+    host.engine(&call.session).account(&PermissionFacts {
         declaration: resolved.entry.declaration(),
         input: call.inputs.permission.as_ref(),
         effects,

@@ -19,14 +19,14 @@ use toolpost_model::{
 pub(super) use after::post_hooks;
 pub(super) use before::pre_hooks;
 
-use super::{Way, explain::HookPlan};
+use super::{StagePlan, explain::HookPlan};
 use crate::{
     flow::{
         execution::panic_text,
-        hooks::{Hook, HookCall, HookError, HookOutput, Known},
-        invocation::{Call, micros},
+        hooks::{Hook, HookCall, HookError, HookOutput, ResolvedCall},
+        invocation::{PipelineCall, micros},
     },
-    host::Inner,
+    host::HostInner,
     session::Session,
 };
 
@@ -36,7 +36,7 @@ const TEXT_CHARS: usize = 4_000;
 const CONTEXT_CHARS: usize = 32_000;
 
 /// What a hook is shown of a call. Holds what it shows, so that the call can be written while hooks are asked.
-struct Seen {
+struct HookCallView {
     event: HookEvent,
     id: InvocationId,
     request: Option<RequestId>,
@@ -44,12 +44,12 @@ struct Seen {
     parent: Option<InvocationId>,
     session: Arc<Session>,
     input: ObservableInput,
-    known: Known,
+    known: ResolvedCall,
     is_dry_run: bool,
 }
 
-impl Seen {
-    fn of(call: &Call, event: HookEvent, way: Way) -> Option<Self> {
+impl HookCallView {
+    fn of(call: &PipelineCall, event: HookEvent, way: StagePlan) -> Option<Self> {
         Some(Self {
             event,
             id: call.live.id,
@@ -61,11 +61,11 @@ impl Seen {
             parent: call.parent.as_ref().map(|parent| parent.id),
             session: Arc::clone(&call.session),
             input: call.inputs.observable.clone()?,
-            known: Known {
+            known: ResolvedCall {
                 resolved: call.resolved.clone()?,
                 input: call.inputs.call.clone()?,
             },
-            is_dry_run: way == Way::Dry,
+            is_dry_run: way == StagePlan::Dry,
         })
     }
 
@@ -89,11 +89,11 @@ impl Seen {
 }
 
 /// The hooks that would be asked about a call, and when.
-pub(super) fn ahead(host: &Inner, call: &Call) -> Vec<HookPlan> {
+pub(super) fn ahead(host: &HostInner, call: &PipelineCall) -> Vec<HookPlan> {
     let mut found: Vec<HookPlan> = Vec::new();
     for hook in &host.hooks {
         let concerned = |event: &HookEvent| {
-            let seen = Seen::of(call, *event, Way::Dry);
+            let seen = HookCallView::of(call, *event, StagePlan::Dry);
             seen.is_some_and(|seen| {
                 std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view())))
                     .unwrap_or(true)
@@ -114,13 +114,13 @@ pub(super) fn ahead(host: &Inner, call: &Call) -> Vec<HookPlan> {
 }
 
 /// Whether a hook will see the end of a call that runs now and can keep its result from the caller.
-pub(super) fn may_withhold(host: &Inner, call: &Call) -> bool {
+pub(super) fn may_withhold(host: &HostInner, call: &PipelineCall) -> bool {
     let sees_the_end = |hook: &dyn Hook| {
         [HookEvent::After, HookEvent::Failure]
             .into_iter()
             .any(|event| {
                 // Of the ways only a dry run looks different to a hook, and none of those runs.
-                let Some(seen) = Seen::of(call, event, Way::Resumed) else {
+                let Some(seen) = HookCallView::of(call, event, StagePlan::Resumed) else {
                     return false;
                 };
                 std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view())))
@@ -134,7 +134,7 @@ pub(super) fn may_withhold(host: &Inner, call: &Call) -> bool {
 }
 
 /// How long a hook may take. A call's source and its hooks wait under the same ceiling.
-fn limit(host: &Inner, hook: &dyn Hook) -> Duration {
+fn limit(host: &HostInner, hook: &dyn Hook) -> Duration {
     hook.time_limit()
         .unwrap_or(host.limits.hook)
         .min(host.limits.deadline)
@@ -174,7 +174,7 @@ async fn ask(
 }
 
 /// The record of a hook that was asked just now.
-fn begun(call: &Call, hook: &dyn Hook, event: HookEvent, began: Instant) -> HookRun {
+fn begun(call: &PipelineCall, hook: &dyn Hook, event: HookEvent, began: Instant) -> HookRun {
     HookRun {
         name: hook.name().to_owned(),
         event,
@@ -189,7 +189,7 @@ fn begun(call: &Call, hook: &dyn Hook, event: HookEvent, began: Instant) -> Hook
 }
 
 /// A hook's words as others may see them: no secret of the call or the host, and not without end.
-fn told(call: &Call, text: &str, most: usize) -> String {
+fn told(call: &PipelineCall, text: &str, most: usize) -> String {
     let clean = call.live.redactor().text(text).into_owned();
     match clean.char_indices().nth(most) {
         None => clean,
@@ -198,7 +198,7 @@ fn told(call: &Call, text: &str, most: usize) -> String {
 }
 
 /// Notes how a hook failed: for the record, for the operator's log, and for whoever watches the call.
-fn note_failure(call: &Call, run: &mut HookRun, error: &HookError) {
+fn note_failure(call: &PipelineCall, run: &mut HookRun, error: &HookError) {
     let text = told(call, &error.0, TEXT_CHARS);
     tracing::warn!(
         hook = run.name,
@@ -214,7 +214,7 @@ fn note_failure(call: &Call, run: &mut HookRun, error: &HookError) {
 }
 
 /// What may come with any output: a line for whoever watches, and words for the model.
-fn take_words(call: &mut Call, run: &mut HookRun, output: &HookOutput) {
+fn take_words(call: &mut PipelineCall, run: &mut HookRun, output: &HookOutput) {
     use toolpost_model::HookDeed::{AddedContext, LeftMessage};
     if let Some(message) = &output.message {
         let message = told(call, message, TEXT_CHARS);

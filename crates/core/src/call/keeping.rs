@@ -1,57 +1,57 @@
 //! The persist step: what a result is too large to show is written away before the call's end is recorded.
 
 use toolpost_model::{
-    ArtifactError, Content, Disposition, EventBody, LogLevel, PersistStrategy, ToolResult,
+    ArtifactError, Disposition, EventBody, LogLevel, PersistStrategy, ResultContent, ToolResult,
     Visibility,
 };
 
 use super::hooking;
 use crate::{
     flow::{
-        invocation::Call,
-        result::{Readers, Room, Unkept},
+        invocation::PipelineCall,
+        result::{ResultReaderTools, ResultSizePolicy, Unkept},
     },
-    host::Inner,
+    host::HostInner,
     record::artifacts,
     session::Session,
 };
 
 /// How much of the call's result is shown, and what becomes of the rest.
-pub(super) fn room(host: &Inner, call: &Call) -> Room {
-    Room {
+pub(super) fn room(host: &HostInner, call: &PipelineCall) -> ResultSizePolicy {
+    ResultSizePolicy {
         readers: readers(host, &call.session),
         ..bounds(host, call)
     }
 }
 
 /// The same for whoever does not tell a caller how to read on.
-pub(super) fn bounds(host: &Inner, call: &Call) -> Room {
+pub(super) fn bounds(host: &HostInner, call: &PipelineCall) -> ResultSizePolicy {
     let entry = call.resolved.as_ref().map(|resolved| &*resolved.entry);
-    Room::of(host.limits.inline_chars, call.session.inline_chars(), entry)
+    ResultSizePolicy::of(host.limits.inline_chars, call.session.inline_chars(), entry)
 }
 
 /// A result names the tools that read on only where the caller has them.
-fn readers(host: &Inner, session: &Session) -> Readers {
+fn readers(host: &HostInner, session: &Session) -> ResultReaderTools {
     let surface = host.surface(session);
     let has = |name| match surface.find(name) {
         Some((_, Visibility::Loaded | Visibility::Deferred)) => true,
         Some((_, Visibility::Unlisted | Visibility::Blocked(_))) | None => false,
     };
-    Readers {
+    ResultReaderTools {
         read: has("read_result"),
         search: has("search_result"),
     }
 }
 
 /// What a hook may withhold after the call is not to be had while the call runs.
-pub(super) fn hold_back(host: &Inner, call: &Call) {
+pub(super) fn hold_back(host: &HostInner, call: &PipelineCall) {
     if hooking::may_withhold(host, call) {
         call.live.artifacts.hold_back();
     }
 }
 
 /// Lets out what hooks left of the tool's own pieces, and keeps what waits to be kept. Where that fails the call has still succeeded: the result says what is lost and why.
-pub(super) async fn keep(host: &Inner, call: &mut Call, result: &mut ToolResult) {
+pub(super) async fn keep(host: &HostInner, call: &mut PipelineCall, result: &mut ToolResult) {
     for piece in call.live.artifacts.let_out() {
         call.live.emit(EventBody::Kept(piece));
     }
@@ -66,7 +66,7 @@ pub(super) async fn keep(host: &Inner, call: &mut Call, result: &mut ToolResult)
     }
 }
 
-fn lose(call: &Call, result: &mut ToolResult, part: &Unkept, error: &ArtifactError) {
+fn lose(call: &PipelineCall, result: &mut ToolResult, part: &Unkept, error: &ArtifactError) {
     tracing::warn!(%error, call = %call.live.id, part = part.name, "a result could not be kept");
     let reason = error.to_string();
     let message = format!("`{}` of the result could not be kept: {reason}", part.name);
@@ -76,7 +76,7 @@ fn lose(call: &Call, result: &mut ToolResult, part: &Unkept, error: &ArtifactErr
     });
     let said = format!("{}; it could not be kept: {reason}", part.lost);
     for piece in &mut result.content {
-        if let Content::Text { text } = piece
+        if let ResultContent::Text { text } = piece
             && text.contains(&part.note)
         {
             *text = text.replacen(&part.note, &said, 1);

@@ -14,22 +14,24 @@ use std::{
 
 use serde_json::{Map, Value};
 use toolpost_model::{
-    Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallPort, CallReport, CallableTool,
-    ConsultError, ConsultKinds, Effects, ErrorClass, EventBody, InvocationId, ModelInput,
-    NestedCall, NewArtifact, PathCaution, PersistStrategy, Principal, Question, Redactions, Reply,
-    ResourceKey, ResourceUse, SandboxProfile, SessionId, StoredArtifact, ToolFailure, ToolId,
-    ToolResult, TraceContext, Visibility,
+    ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallPort, CallReport, CallableTool,
+    ConsultError, ConsultKinds, ConsultQuestion, ConsultReply, Effects, ErrorClass, EventBody,
+    InvocationId, ModelInput, NestedCall, NewArtifact, PathCaution, PersistStrategy, Principal,
+    Redactions, ResourceAccess, ResourceKey, ResourceUse, SandboxProfile, SessionId,
+    StoredArtifact, ToolFailure, ToolId, ToolResult, TraceContext, Visibility,
 };
 
-use super::{Way, covering::rests_on_a_yes, keeping, onward::Onward};
+use super::{StagePlan, covering::rests_on_a_yes, keeping, onward::Onward};
 use crate::{
     flow::{
-        invocation::{Acknowledged, Call, CallRequest, LiveCall, Parent, Patience},
+        invocation::{
+            AcknowledgementTiming, CallRequest, LiveCall, Parent, Patience, PipelineCall,
+        },
         permission::PolicyEngine,
-        result::Room,
+        result::ResultSizePolicy,
     },
-    host::{Inner, InvocationView, Sight},
-    record::{artifacts::Sink, journal::JournalError},
+    host::{CallVisibility, HostInner, InvocationView},
+    record::{artifacts::RedactingArtifactSink, journal::JournalError},
     session::Session,
 };
 
@@ -42,7 +44,7 @@ const CALLER_PATIENCE: Duration = Duration::from_secs(600);
 
 /// What a running call is given of its host.
 pub(super) struct Port {
-    host: Arc<Inner>,
+    host: Arc<HostInner>,
     live: Arc<LiveCall>,
     session: Arc<Session>,
     face: String,
@@ -56,7 +58,7 @@ pub(super) struct Port {
     /// The resources that the call was decided on.
     decided: Vec<ResourceUse>,
     profile: Option<SandboxProfile>,
-    room: Room,
+    room: ResultSizePolicy,
     onward: Option<Onward>,
     /// What its nested calls are told of it.
     as_parent: Parent,
@@ -66,7 +68,12 @@ pub(super) struct Port {
 }
 
 impl Port {
-    pub(super) fn of(host: &Arc<Inner>, call: &Call, effects: &Effects, deadline: Instant) -> Self {
+    pub(super) fn of(
+        host: &Arc<HostInner>,
+        call: &PipelineCall,
+        effects: &Effects,
+        deadline: Instant,
+    ) -> Self {
         let above = call.parent.as_ref();
         let mut held = above.map(|parent| parent.held.clone()).unwrap_or_default();
         held.extend_from_slice(&effects.uses);
@@ -131,7 +138,7 @@ impl Port {
                 .untouched());
         }
         let limit = self.host.limits.scheduler.session_concurrency;
-        let _place = Place::take(&self.under_way, limit)?;
+        let _place = NestedCallPermit::take(&self.under_way, limit)?;
         let mut request = CallRequest::new(
             Arc::clone(&self.session),
             nested.tool,
@@ -152,13 +159,13 @@ impl Port {
         if let Some(own) = self.live.redactor().own {
             live.add_secrets(own.texts().to_vec());
         }
-        let mut call = Call::new(Arc::clone(&live), request, None);
+        let mut call = PipelineCall::new(Arc::clone(&live), request, None);
         call.face.clone_from(&self.face);
         call.parent = Some(self.as_parent.clone());
         call.is_step = nested.is_step;
         Ok(self
             .host
-            .in_callers_task(call, Way::Live(Acknowledged::AtTheEnd))
+            .in_callers_task(call, StagePlan::Live(AcknowledgementTiming::AtTheEnd))
             .await
             .result()
             .clone())
@@ -168,7 +175,10 @@ impl Port {
 impl Port {
     /// Asks whoever made the call. The answers are the caller's own words; what is asked comes from a tool, and passes
     /// the redactor like everything that a tool says.
-    async fn ask_caller(&self, mut questions: Vec<Question>) -> Result<Vec<Reply>, ConsultError> {
+    async fn ask_caller(
+        &self,
+        mut questions: Vec<ConsultQuestion>,
+    ) -> Result<Vec<ConsultReply>, ConsultError> {
         let Some(caller) = self.live.caller.clone() else {
             return Err(ConsultError::Nobody);
         };
@@ -233,9 +243,9 @@ fn report(
 }
 
 /// A call cannot make more calls at once than its session may.
-struct Place<'a>(&'a AtomicUsize);
+struct NestedCallPermit<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
+impl<'a> NestedCallPermit<'a> {
     fn take(under_way: &'a AtomicUsize, limit: usize) -> Result<Self, ToolFailure> {
         if under_way.fetch_add(1, Ordering::Relaxed) >= limit {
             under_way.fetch_sub(1, Ordering::Relaxed);
@@ -247,7 +257,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for NestedCallPermit<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -298,7 +308,10 @@ impl CallPort for Port {
             .unwrap_or_default()
     }
 
-    fn consult(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
+    fn consult(
+        &self,
+        questions: Vec<ConsultQuestion>,
+    ) -> BoxFuture<'_, Result<Vec<ConsultReply>, ConsultError>> {
         Box::pin(self.ask_caller(questions))
     }
 
@@ -364,7 +377,7 @@ impl CallPort for Port {
             report(
                 id,
                 self.host
-                    .wait(id, Sight::OwnOnly(self.principal()), wait)
+                    .wait(id, CallVisibility::OwnOnly(self.principal()), wait)
                     .await,
             )
         })
@@ -373,7 +386,7 @@ impl CallPort for Port {
     fn cancel_call(&self, id: InvocationId) -> BoxFuture<'_, Result<CallReport, ToolFailure>> {
         Box::pin(async move {
             self.check_not_above(id)?;
-            let sight = Sight::OwnOnly(self.principal());
+            let sight = CallVisibility::OwnOnly(self.principal());
             let stood = report(id, self.host.invocation(id, sight).await)?;
             self.host.cancel(id, sight);
             Ok(stood)
@@ -388,8 +401,12 @@ impl CallPort for Port {
             if let Some(why) = self.room.keeps_nothing() {
                 return Err(ArtifactError::Storage(why.to_owned()));
             }
-            let sink =
-                Sink::begin(Arc::clone(&self.live), &self.host.artifact_room, artifact).await?;
+            let sink = RedactingArtifactSink::begin(
+                Arc::clone(&self.live),
+                &self.host.artifact_room,
+                artifact,
+            )
+            .await?;
             Ok(Box::new(sink) as Box<dyn ArtifactSink>)
         })
     }
@@ -398,10 +415,11 @@ impl CallPort for Port {
         &self,
         id: ArtifactId,
     ) -> BoxFuture<'_, Result<Arc<dyn StoredArtifact>, ArtifactError>> {
-        Box::pin(
-            self.host
-                .artifact(id, Sight::OwnOnly(self.principal()), Some(self.live.id)),
-        )
+        Box::pin(self.host.artifact(
+            id,
+            CallVisibility::OwnOnly(self.principal()),
+            Some(self.live.id),
+        ))
     }
 
     fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {
@@ -412,7 +430,7 @@ impl CallPort for Port {
         self.engine.has_path_rules(self.session.principal())
     }
 
-    fn may_use(&self, path: &Path, access: Access) -> bool {
+    fn may_use(&self, path: &Path, access: ResourceAccess) -> bool {
         // What the decision was made on, a person's word included, is not asked about again.
         let key = path.to_str().map(ResourceKey::path);
         let decided = |one: &ResourceUse| one.access == access && key.as_ref() == Some(&one.key);

@@ -10,16 +10,16 @@ use toolpost_model::{
 };
 
 use crate::{
-    catalog::Entry,
+    catalog::CatalogEntry,
     flow::{
-        invocation::Call,
-        permission::{Facts, PolicyEngine},
+        invocation::PipelineCall,
+        permission::{PermissionFacts, PolicyEngine},
     },
 };
 
 /// What a call was decided on.
 pub(super) struct Onward {
-    entry: Arc<Entry>,
+    entry: Arc<CatalogEntry>,
     arguments: Value,
     effects: Effects,
     /// Why a person was asked, where one was.
@@ -28,7 +28,7 @@ pub(super) struct Onward {
 
 impl Onward {
     /// `None`: the call names no URL, so it can be led nowhere.
-    pub(super) fn of(call: &Call, effects: &Effects) -> Option<Self> {
+    pub(super) fn of(call: &PipelineCall, effects: &Effects) -> Option<Self> {
         let (resolved, input) = (call.resolved.as_ref()?, call.inputs.permission.as_ref()?);
         let entry = Arc::clone(&resolved.entry);
         let meanings = &entry.declaration().interface.permission.arguments;
@@ -68,7 +68,7 @@ impl Onward {
             put(&mut arguments, &meaning.pointer, text);
         }
         let input = PermissionInput::new(Arguments::from_value(arguments));
-        let decision = engine.decide(&Facts {
+        let decision = engine.decide(&PermissionFacts {
             declaration,
             input: Some(&input),
             effects: &self.effects,

@@ -9,7 +9,7 @@ use toolpost_model::{
 };
 
 use super::{
-    Step, Way,
+    StageExit, StagePlan,
     covering::{CallHashes, changed_programs, hashes, is_covered, look_at_programs},
     delegating::ask_authorities,
     lost_its_way,
@@ -19,16 +19,17 @@ use super::{
 use crate::{
     flow::{
         approval::{
-            self, Approval, Approvals, Asked, Entered, Kept, Key, Late, Left, No, OneUse, Seat,
-            Terms, Why, Word, Yes,
+            self, ApprovalAnswer, ApprovalGrant, Approvals, CallApproval, KeptVerdictFlag, No,
+            OneUse, QuestionAdmission, QuestionKey, QuestionLeaveReason, QuestionLeaveReply,
+            QuestionWaiter, RecordedQuestion, Terms, Yes,
         },
         credentials,
         hooks::{InputMutation, changed_fields},
-        invocation::{Call, CancelReason, OnRecord, ParkedQuestion, Resolved, micros},
-        permission::{Facts, PolicyEngine},
-        result::{self, Ending},
+        invocation::{CancelReason, OnRecord, ParkedQuestion, PipelineCall, ResolvedTool, micros},
+        permission::{PermissionFacts, PolicyEngine},
+        result::{self, CallEnding},
     },
-    host::Inner,
+    host::HostInner,
     record::{
         journal::{RecordKind, Strength},
         rendering,
@@ -36,7 +37,7 @@ use crate::{
 };
 
 /// What the call will do, as far as the host believes it.
-pub(super) fn effects(call: &Call) -> Option<Effects> {
+pub(super) fn effects(call: &PipelineCall) -> Option<Effects> {
     Some(effects_of(
         call.resolved.as_ref()?,
         call.inputs.call.as_ref()?,
@@ -44,7 +45,7 @@ pub(super) fn effects(call: &Call) -> Option<Effects> {
 }
 
 /// The same of a tool and arguments.
-pub(crate) fn effects_of(resolved: &Resolved, input: &CallInput) -> Effects {
+pub(crate) fn effects_of(resolved: &ResolvedTool, input: &CallInput) -> Effects {
     let interface = &resolved.entry.declaration().interface;
     let declared = Effects::of(interface.safety.class.worst());
     let (entry, set) = (&resolved.entry, &resolved.entry.settings);
@@ -89,12 +90,12 @@ pub(crate) fn effects_of(resolved: &Resolved, input: &CallInput) -> Effects {
 }
 
 /// Allowed, denied or asked?
-pub(super) async fn decide(host: &Inner, call: &mut Call, way: Way) -> Step {
+pub(super) async fn decide(host: &HostInner, call: &mut PipelineCall, way: StagePlan) -> StageExit {
     if let Some(resolved) = &call.resolved
         && let Some(preparing) = resolved.source.prepare_decision(resolved.entry.id())
         && let Err(ending) = patiently(host, call, preparing).await
     {
-        return Step::End(ending);
+        return StageExit::End(ending);
     }
     let Some(effects) = effects(call) else {
         return lost_its_way();
@@ -112,7 +113,7 @@ pub(super) async fn decide(host: &Inner, call: &mut Call, way: Way) -> Step {
         .await
         {
             Ok(decided) => decision = decided,
-            Err(ending) => return Step::End(ending),
+            Err(ending) => return StageExit::End(ending),
         }
     }
     let Some(resolved) = &call.resolved else {
@@ -135,9 +136,9 @@ pub(super) async fn decide(host: &Inner, call: &mut Call, way: Way) -> Step {
     }
     let name = resolved.entry.label();
     let step = match decision.behavior {
-        Behavior::Allow => Step::Next(Stage::Admit),
-        Behavior::Ask => Step::Next(Stage::AwaitApproval),
-        Behavior::Deny => Step::End(result::denied(name, &decision)),
+        Behavior::Allow => StageExit::Next(Stage::Admit),
+        Behavior::Ask => StageExit::Next(Stage::AwaitApproval),
+        Behavior::Deny => StageExit::End(result::denied(name, &decision)),
     };
     call.effects = Some(effects);
     call.decision = Some(decision);
@@ -145,8 +146,8 @@ pub(super) async fn decide(host: &Inner, call: &mut Call, way: Way) -> Step {
 }
 
 /// What a decision on the call is made on now. `None`: it has not come that far.
-fn facts<'a>(call: &'a Call, effects: &'a Effects) -> Option<Facts<'a>> {
-    Some(Facts {
+fn facts<'a>(call: &'a PipelineCall, effects: &'a Effects) -> Option<PermissionFacts<'a>> {
+    Some(PermissionFacts {
         declaration: call.resolved.as_ref()?.entry.declaration(),
         input: call.inputs.permission.as_ref(),
         effects,
@@ -160,13 +161,13 @@ fn facts<'a>(call: &'a Call, effects: &'a Effects) -> Option<Facts<'a>> {
 /// Decides with the votes of the authorities that rules delegate to. No vote is taken over from an earlier decision on
 /// the same call: its facts may be others now. `unasked` is the decision without the votes.
 async fn decide_delegated(
-    host: &Inner,
-    call: &mut Call,
+    host: &HostInner,
+    call: &mut PipelineCall,
     engine: &dyn PolicyEngine,
     effects: &Effects,
     unasked: Decision,
-    way: Way,
-) -> Result<Decision, Ending> {
+    way: StagePlan,
+) -> Result<Decision, CallEnding> {
     // An authority may take its time, and whoever waits to hear that the call was taken must not wait for it.
     if owes_acknowledgement(call, way) {
         accept(host, call).await?;
@@ -176,21 +177,25 @@ async fn decide_delegated(
     };
     let delegations = engine.delegations(&facts);
     let votes = ask_authorities(host, call, effects, unasked.mode, &delegations, way).await?;
-    Ok(engine.decide(&Facts {
+    Ok(engine.decide(&PermissionFacts {
         delegated: &votes,
         ..facts
     }))
 }
 
 /// The same for a call that was asked about in an earlier life.
-pub(super) async fn decide_resumed(host: &Inner, call: &mut Call, way: Way) -> Step {
+pub(super) async fn decide_resumed(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: StagePlan,
+) -> StageExit {
     let step = decide(host, call, way).await;
     still_asked(host, call).await.unwrap_or(step)
 }
 
 /// A call that was asked about in an earlier life is asked about still, whatever allows it now: what asked may have
 /// been a hook, and hooks see a call once.
-async fn still_asked(host: &Inner, call: &mut Call) -> Option<Step> {
+async fn still_asked(host: &HostInner, call: &mut PipelineCall) -> Option<StageExit> {
     let is_allowed = call
         .decision
         .as_ref()
@@ -199,7 +204,7 @@ async fn still_asked(host: &Inner, call: &mut Call) -> Option<Step> {
         return None;
     }
     if let Err(ending) = look_at_programs(call).await {
-        return Some(Step::End(ending));
+        return Some(StageExit::End(ending));
     }
     if is_covered(host, call) {
         return None;
@@ -209,11 +214,11 @@ async fn still_asked(host: &Inner, call: &mut Call) -> Option<Step> {
         .earlier
         .as_ref()
         .map(|earlier| earlier.decision.clone());
-    Some(Step::Next(Stage::AwaitApproval))
+    Some(StageExit::Next(Stage::AwaitApproval))
 }
 
 /// Goes on with a call of an earlier life where its hooks left it.
-pub(super) fn take_up(host: &Inner, call: &mut Call) -> Step {
+pub(super) fn take_up(host: &HostInner, call: &mut PipelineCall) -> StageExit {
     let answered = call
         .asking
         .earlier
@@ -224,15 +229,19 @@ pub(super) fn take_up(host: &Inner, call: &mut Call) -> Step {
             return lost_its_way();
         };
         call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
-        return Step::Next(Stage::Decide);
+        return StageExit::Next(Stage::Decide);
     };
     go_on(host, call, yes, one_use, None)
 }
 
 /// Waits for a person's word, where there is a person.
-pub(super) async fn await_approval(host: &Inner, call: &mut Call, way: Way) -> Step {
+pub(super) async fn await_approval(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: StagePlan,
+) -> StageExit {
     if let Err(ending) = look_at_programs(call).await {
-        return Step::End(ending);
+        return StageExit::End(ending);
     }
     let (Some(resolved), Some(decision), Some(hashes)) =
         (&call.resolved, &call.decision, hashes(host, call))
@@ -244,13 +253,16 @@ pub(super) async fn await_approval(host: &Inner, call: &mut Call, way: Way) -> S
         return admitted(call);
     }
     match (way, host.approvals) {
-        (Way::Recovered, _) => Step::End(result::restarted(
+        (StagePlan::Recovered, _) => StageExit::End(result::restarted(
             "a person would have to be asked, and its caller is gone",
         )),
-        (Way::Live(_) | Way::Resumed | Way::Dry, Approvals::Nobody) => {
-            Step::End(result::nobody_to_ask(name, decision))
+        (StagePlan::Live(_) | StagePlan::Resumed | StagePlan::Dry, Approvals::Nobody) => {
+            StageExit::End(result::nobody_to_ask(name, decision))
         }
-        (Way::Live(_) | Way::Resumed | Way::Dry, Approvals::Ask { timeout, .. }) => {
+        (
+            StagePlan::Live(_) | StagePlan::Resumed | StagePlan::Dry,
+            Approvals::Ask { timeout, .. },
+        ) => {
             let timeout = SignedDuration::try_from(timeout).unwrap_or(SignedDuration::MAX);
             ask(host, call, hashes, timeout).await
         }
@@ -258,7 +270,7 @@ pub(super) async fn await_approval(host: &Inner, call: &mut Call, way: Way) -> S
 }
 
 /// A person approved exactly this. The decision tells both: what asked, and who said yes.
-fn admitted(call: &mut Call) -> Step {
+fn admitted(call: &mut PipelineCall) -> StageExit {
     if let (Some(decision), Some(approval)) = (&mut call.decision, &call.asking.approval) {
         let yes = &approval.yes;
         let text = format!(
@@ -268,7 +280,7 @@ fn admitted(call: &mut Call) -> Step {
         );
         said(decision, Behavior::Allow, text);
     }
-    Step::Next(Stage::Admit)
+    StageExit::Next(Stage::Admit)
 }
 
 fn said(decision: &mut Decision, behavior: Behavior, text: String) {
@@ -284,7 +296,12 @@ fn said(decision: &mut Decision, behavior: Behavior, text: String) {
 }
 
 /// Asks, and waits for what comes of it.
-async fn ask(host: &Inner, call: &mut Call, hashes: CallHashes, timeout: SignedDuration) -> Step {
+async fn ask(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    hashes: CallHashes,
+    timeout: SignedDuration,
+) -> StageExit {
     let changed = changed_programs(host, call, hashes);
     let mut seat = loop {
         let engine = host.engine(&call.session);
@@ -296,28 +313,30 @@ async fn ask(host: &Inner, call: &mut Call, hashes: CallHashes, timeout: SignedD
             return lost_its_way();
         };
         match host.questions.enter(draft, call.live.id, &call.session) {
-            Entered::New(seat) => {
+            QuestionAdmission::New(seat) => {
                 if let Err(ending) = put_on_record(host, call, &seat, hashes).await {
-                    return Step::End(ending);
+                    return StageExit::End(ending);
                 }
                 seat.open();
                 break seat;
             }
-            Entered::Joined(seat) => {
+            QuestionAdmission::Joined(seat) => {
                 if let Err(ending) = put_on_record(host, call, &seat, hashes).await {
-                    return Step::End(ending);
+                    return StageExit::End(ending);
                 }
                 break seat;
             }
-            Entered::Late(late) => {
+            QuestionAdmission::Late(late) => {
                 give_back(host, call);
                 return take_late(host, call, late);
             }
             // As long as the journal takes for one record.
-            Entered::Busy(mut over) => {
+            QuestionAdmission::Busy(mut over) => {
                 let _ = over.changed().await;
             }
-            Entered::Full(full) => return Step::End(result::too_many_questions(&full)),
+            QuestionAdmission::Full(full) => {
+                return StageExit::End(result::too_many_questions(&full));
+            }
         }
     };
     let (ask_id, expires_at) = (seat.request().ask_id, seat.request().expires_at);
@@ -336,17 +355,17 @@ async fn ask(host: &Inner, call: &mut Call, hashes: CallHashes, timeout: SignedD
         call.live.parking().unpark();
     }
     match word {
-        Ok(Word::Yes(yes)) => {
+        Ok(ApprovalAnswer::Yes(yes)) => {
             give_back(host, call);
             go_on(host, call, yes, OneUse(false), None)
         }
-        Ok(Word::No(no)) => refused(call, no, Kept::No),
-        Ok(Word::Expired) => Step::End(result::approval_expired(name(call), ask_id)),
-        Err(ending) => Step::End(ending),
+        Ok(ApprovalAnswer::No(no)) => refused(call, no, KeptVerdictFlag::No),
+        Ok(ApprovalAnswer::Expired) => StageExit::End(result::approval_expired(name(call), ask_id)),
+        Err(ending) => StageExit::End(ending),
     }
 }
 
-fn name(call: &Call) -> &str {
+fn name(call: &PipelineCall) -> &str {
     call.resolved
         .as_ref()
         .map_or(call.live.tool.as_str(), |resolved| resolved.entry.label())
@@ -354,7 +373,7 @@ fn name(call: &Call) -> &str {
 
 /// Puts the question of a call that was told to come again back on the table. Where the facts are others now, that
 /// question is gone: the call asks anew when it comes.
-pub(super) async fn ask_again(host: &Inner, call: &mut Call) {
+pub(super) async fn ask_again(host: &HostInner, call: &mut PipelineCall) {
     let asked = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
     if call.stage != Stage::AwaitApproval || look_at_programs(call).await.is_err() {
         return;
@@ -373,7 +392,7 @@ pub(super) async fn ask_again(host: &Inner, call: &mut Call) {
 
 /// One id, one question: what a person saw under an id is what an answer to that id is about. So a call whose facts
 /// changed asks under a new id, and one that asks as it did in an earlier life keeps its id and its time.
-fn terms(call: &Call, hashes: CallHashes, timeout: SignedDuration) -> Terms {
+fn terms(call: &PipelineCall, hashes: CallHashes, timeout: SignedDuration) -> Terms {
     let now = crate::port::now();
     let earlier = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
     if let Some(asked) =
@@ -415,13 +434,13 @@ fn terms(call: &Call, hashes: CallHashes, timeout: SignedDuration) -> Terms {
 
 /// Nobody sees a question that is not on record.
 async fn put_on_record(
-    host: &Inner,
-    call: &mut Call,
-    seat: &Seat,
+    host: &HostInner,
+    call: &mut PipelineCall,
+    seat: &QuestionWaiter,
     hashes: CallHashes,
-) -> Result<(), Ending> {
+) -> Result<(), CallEnding> {
     let request = seat.request();
-    let asked = Asked {
+    let asked = RecordedQuestion {
         ask_id: request.ask_id,
         hash: request.call_hash,
         without_files: hashes.without_files,
@@ -448,22 +467,30 @@ async fn put_on_record(
 }
 
 /// What ends the waiting beside an answer.
-enum Interrupted {
+enum ApprovalInterruption {
     Canceled,
     PatienceOver,
     HostGoes,
 }
 
-async fn interrupted(host: &Inner, call: &Call, asked: Instant) -> Interrupted {
+async fn interrupted(
+    host: &HostInner,
+    call: &PipelineCall,
+    asked: Instant,
+) -> ApprovalInterruption {
     tokio::select! {
         biased;
-        () = call.live.token().cancelled() => Interrupted::Canceled,
-        () = host.closing().cancelled() => Interrupted::HostGoes,
-        () = out_of_patience_for_answer(call, asked) => Interrupted::PatienceOver,
+        () = call.live.token().cancelled() => ApprovalInterruption::Canceled,
+        () = host.closing().cancelled() => ApprovalInterruption::HostGoes,
+        () = out_of_patience_for_answer(call, asked) => ApprovalInterruption::PatienceOver,
     }
 }
 
-async fn wait(host: &Inner, call: &mut Call, seat: &mut Seat) -> Result<Word, Ending> {
+async fn wait(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    seat: &mut QuestionWaiter,
+) -> Result<ApprovalAnswer, CallEnding> {
     let (ask_id, asked) = (seat.request().ask_id, Instant::now());
     loop {
         let cause = tokio::select! {
@@ -472,20 +499,22 @@ async fn wait(host: &Inner, call: &mut Call, seat: &mut Seat) -> Result<Word, En
             cause = interrupted(host, call, asked) => cause,
         };
         let why = match cause {
-            Interrupted::Canceled => Why::GivenUp,
-            Interrupted::PatienceOver | Interrupted::HostGoes => Why::ForNow,
+            ApprovalInterruption::Canceled => QuestionLeaveReason::GivenUp,
+            ApprovalInterruption::PatienceOver | ApprovalInterruption::HostGoes => {
+                QuestionLeaveReason::ForNow
+            }
         };
-        if seat.leave(why) == Left::NotNow {
+        if seat.leave(why) == QuestionLeaveReply::NotNow {
             // An answer is being written down, and it is for this call too. Should that fail, it leaves then.
             seat.changed().await;
             continue;
         }
         return Err(match cause {
-            Interrupted::Canceled => result::canceled_before_start(
+            ApprovalInterruption::Canceled => result::canceled_before_start(
                 call.live.cancel_reason().unwrap_or(CancelReason::Requested),
             ),
-            Interrupted::PatienceOver => result::approval_pending(name(call), ask_id),
-            Interrupted::HostGoes => {
+            ApprovalInterruption::PatienceOver => result::approval_pending(name(call), ask_id),
+            ApprovalInterruption::HostGoes => {
                 // Whoever waits is told to come again, and that is its end on record. A call that nobody waits for
                 // needs no answer now: it stays open, and the next host goes on with it.
                 call.asking.left_open = !call.live.is_awaited();
@@ -496,15 +525,15 @@ async fn wait(host: &Inner, call: &mut Call, seat: &mut Seat) -> Result<Word, En
 }
 
 /// The answer came before the call did: its caller had stopped waiting and comes again.
-fn take_late(host: &Inner, call: &mut Call, late: Late) -> Step {
+fn take_late(host: &HostInner, call: &mut PipelineCall, late: ApprovalGrant) -> StageExit {
     match late.word.clone() {
-        Word::Yes(yes) => go_on(host, call, yes, OneUse(true), Some(late)),
-        Word::No(no) => refused(call, no, Kept::Yes),
-        Word::Expired => lost_its_way(),
+        ApprovalAnswer::Yes(yes) => go_on(host, call, yes, OneUse(true), Some(late)),
+        ApprovalAnswer::No(no) => refused(call, no, KeptVerdictFlag::Yes),
+        ApprovalAnswer::Expired => lost_its_way(),
     }
 }
 
-fn refused(call: &mut Call, no: No, kept: Kept) -> Step {
+fn refused(call: &mut PipelineCall, no: No, kept: KeptVerdictFlag) -> StageExit {
     if let Some(decision) = &mut call.decision {
         let text = format!(
             "{} did not approve it (question {})",
@@ -515,18 +544,24 @@ fn refused(call: &mut Call, no: No, kept: Kept) -> Step {
     }
     let ending = result::approval_refused(name(call), &no);
     call.asking.refusal = Some((no, kept));
-    Step::End(ending)
+    StageExit::End(ending)
 }
 
 /// A person said yes. The call is decided again, for rules may have changed and arguments may be others; a deny
 /// stands, and an ask is what this yes is for.
-fn go_on(host: &Inner, call: &mut Call, yes: Yes, one_use: OneUse, grant: Option<Late>) -> Step {
+fn go_on(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    yes: Yes,
+    one_use: OneUse,
+    grant: Option<ApprovalGrant>,
+) -> StageExit {
     call.live.emit(EventBody::Approval(ApprovalStatus::Granted {
         ask_id: yes.ask_id,
     }));
     let edited = yes.arguments.clone();
     let by = yes.by.clone();
-    call.asking.approval = Some(Approval {
+    call.asking.approval = Some(CallApproval {
         yes,
         one_use,
         grant,
@@ -535,17 +570,22 @@ fn go_on(host: &Inner, call: &mut Call, yes: Yes, one_use: OneUse, grant: Option
     if let Some(arguments) = edited
         && let Err(ending) = edit(host, call, arguments, &by)
     {
-        return Step::End(ending);
+        return StageExit::End(ending);
     }
     let Some(input) = &call.inputs.call else {
         return lost_its_way();
     };
     call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
-    Step::Next(Stage::Decide)
+    StageExit::Next(Stage::Decide)
 }
 
 /// Puts other arguments in place of the call's own, checked like those.
-fn edit(host: &Inner, call: &mut Call, arguments: Value, by: &PrincipalName) -> Result<(), Ending> {
+fn edit(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    arguments: Value,
+    by: &PrincipalName,
+) -> Result<(), CallEnding> {
     if let Some(input) = &call.inputs.call {
         let changed_fields = changed_fields(input.arguments().value(), &arguments);
         call.inputs.note_change(InputMutation {
@@ -558,7 +598,7 @@ fn edit(host: &Inner, call: &mut Call, arguments: Value, by: &PrincipalName) -> 
         });
     }
     call.inputs.call = Some(CallInput::new(Arguments::from_value(arguments)));
-    if let Step::End(ending) = validate(host, call) {
+    if let StageExit::End(ending) = validate(host, call) {
         return Err(ending);
     }
     show(call);
@@ -566,7 +606,7 @@ fn edit(host: &Inner, call: &mut Call, arguments: Value, by: &PrincipalName) -> 
 }
 
 /// The call begins to run: a yes that was good for one call is used up.
-pub(super) fn spend(call: &mut Call) {
+pub(super) fn spend(call: &mut PipelineCall) {
     if let Some(approval) = &mut call.asking.approval {
         approval.spent = true;
     }
@@ -574,8 +614,8 @@ pub(super) fn spend(call: &mut Call) {
 
 /// A call that ends before it ran has not used its yes. A kept one is kept again, and one that the host could not
 /// make use of in time is kept for when the call comes again: nobody is asked twice because the host was busy.
-pub(super) fn give_back(host: &Inner, call: &mut Call) {
-    let Some(Approval {
+pub(super) fn give_back(host: &HostInner, call: &mut PipelineCall) {
+    let Some(CallApproval {
         yes,
         grant,
         spent: false,
@@ -586,7 +626,7 @@ pub(super) fn give_back(host: &Inner, call: &mut Call) {
     };
     let not_taken = matches!(
         &call.ending,
-        Some(Ending::Failure {
+        Some(CallEnding::Failure {
             outcome: Outcome::Rejected,
             ..
         })
@@ -597,12 +637,12 @@ pub(super) fn give_back(host: &Inner, call: &mut Call) {
         (None, Some(asked), Approvals::Ask { grant_for, .. })
             if not_taken && asked.ask_id == yes.ask_id =>
         {
-            let key = Key {
+            let key = QuestionKey {
                 principal: call.session.principal().clone(),
                 hash: asked.hash,
             };
-            let (without_files, word) = (asked.without_files, Word::Yes(yes.clone()));
-            Late {
+            let (without_files, word) = (asked.without_files, ApprovalAnswer::Yes(yes.clone()));
+            ApprovalGrant {
                 key,
                 without_files,
                 word,

@@ -7,37 +7,41 @@ use toolpost_model::{
     ObservableInput, Redactions, Stage, Visibility,
 };
 
-use super::{Step, Way, lost_its_way, waiting::patiently};
+use super::{StageExit, StagePlan, lost_its_way, waiting::patiently};
 use crate::{
-    catalog::Entry,
+    catalog::CatalogEntry,
     flow::{
         credentials,
         hooks::InputMutation,
-        invocation::{Acknowledged, Call, OnRecord, Resolved, micros},
-        permission::Facts,
-        result::{self, Ending},
+        invocation::{AcknowledgementTiming, OnRecord, PipelineCall, ResolvedTool, micros},
+        permission::PermissionFacts,
+        result::{self, CallEnding},
     },
-    host::Inner,
+    host::HostInner,
     port::SourceIndex,
     record::{
         journal::{RecordKind, Strength},
-        redaction::{self, Observed},
+        redaction::{self, RedactedArguments},
         rendering,
     },
 };
 
 /// Which tool, and may it be called here?
-pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
+pub(super) async fn resolve(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: StagePlan,
+) -> StageExit {
     let surface = host.surface(&call.session);
-    if way != Way::Dry
+    if way != StagePlan::Dry
         && let Err(error) = host.tell_surface(&surface).await
     {
-        return Step::End(result::journal_refuses(&error));
+        return StageExit::End(result::journal_refuses(&error));
     }
     call.surface = Some(surface.id().clone());
     let Some((entry, visibility)) = surface.find(&call.live.tool) else {
         let similar = surface.catalog().similar(&call.live.tool);
-        return Step::End(result::unknown_tool(
+        return StageExit::End(result::unknown_tool(
             &call.live.tool,
             &similar,
             surface.catalog().unavailable(),
@@ -48,29 +52,29 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
         .open(entry.source, &*host.sources[entry.source.0]);
     let source = match patiently(host, call, opening).await {
         Ok(Ok(source)) => source,
-        Ok(Err(error)) => return Step::End(result::source_unavailable(&error)),
-        Err(ending) => return Step::End(ending),
+        Ok(Err(error)) => return StageExit::End(result::source_unavailable(&error)),
+        Err(ending) => return StageExit::End(ending),
     };
     call.live.found(entry);
-    call.resolved = Some(Resolved {
+    call.resolved = Some(ResolvedTool {
         entry: Arc::clone(entry),
         source,
     });
     // A call of an earlier life passed the check for deferred tools then; what its session had seen died with the host.
-    let passed_before = way == Way::Recovered || call.asking.earlier.is_some();
+    let passed_before = way == StagePlan::Recovered || call.asking.earlier.is_some();
     match visibility {
-        Visibility::Loaded | Visibility::Unlisted => Step::Next(Stage::Parse),
+        Visibility::Loaded | Visibility::Unlisted => StageExit::Next(Stage::Parse),
         Visibility::Deferred if passed_before || host.is_shown(&call.session, entry) => {
             call.met.deferred = true;
-            Step::Next(Stage::Parse)
+            StageExit::Next(Stage::Parse)
         }
-        Visibility::Deferred => Step::End(result::schema_not_loaded(entry.name())),
+        Visibility::Deferred => StageExit::End(result::schema_not_loaded(entry.name())),
         Visibility::Blocked(HiddenReason::Internal)
             if is_of_its_parents_source(call, entry.source) =>
         {
-            Step::Next(Stage::Parse)
+            StageExit::Next(Stage::Parse)
         }
-        Visibility::Blocked(HiddenReason::Policy) => Step::End(denied_outright(host, call)),
+        Visibility::Blocked(HiddenReason::Policy) => StageExit::End(denied_outright(host, call)),
         Visibility::Blocked(reason) => {
             let setup = match &entry.declaration().lifecycle {
                 Lifecycle::RequiresSetup(what) if reason == HiddenReason::Setup => {
@@ -78,26 +82,26 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
                 }
                 _ => None,
             };
-            Step::End(result::blocked(entry.label(), reason, setup))
+            StageExit::End(result::blocked(entry.label(), reason, setup))
         }
     }
 }
 
 /// Whether the call was made by a running tool of the same source.
-fn is_of_its_parents_source(call: &Call, source: SourceIndex) -> bool {
+fn is_of_its_parents_source(call: &PipelineCall, source: SourceIndex) -> bool {
     call.parent
         .as_ref()
         .is_some_and(|parent| parent.source == Some(source))
 }
 
 /// The policy hides the tool, so it also says why.
-fn denied_outright(host: &Inner, call: &mut Call) -> Ending {
+fn denied_outright(host: &HostInner, call: &mut PipelineCall) -> CallEnding {
     let Some(resolved) = &call.resolved else {
         return result::internal("a hidden tool that was not found");
     };
     let effects = Effects::of(resolved.entry.fixed_class().unwrap_or(EffectClass::Unknown));
     let declaration = resolved.entry.declaration();
-    let decision = host.engine(&call.session).decide(&Facts {
+    let decision = host.engine(&call.session).decide(&PermissionFacts {
         declaration,
         input: None,
         effects: &effects,
@@ -113,7 +117,7 @@ fn denied_outright(host: &Inner, call: &mut Call) -> Ending {
 }
 
 /// Reads the arguments. The model's input stays as it came.
-pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
+pub(super) fn parse(host: &HostInner, call: &mut PipelineCall) -> StageExit {
     let Some(entry) = call
         .resolved
         .as_ref()
@@ -129,7 +133,7 @@ pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
         ModelInput::Value(_) => 0,
     };
     if size > own_limit.unwrap_or(host.limits.argument_bytes) {
-        return Step::End(match own_limit {
+        return StageExit::End(match own_limit {
             Some(limit) => {
                 result::arguments_too_large(size, limit, &entry.id().setting_key("argument_bytes"))
             }
@@ -145,15 +149,15 @@ pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
             let at_us = micros(call.live.began.elapsed());
             let filled = filled(&entry, arguments, at_us, &mut call.inputs.mutations);
             call.inputs.call = Some(CallInput::new(filled));
-            Step::Next(Stage::Validate)
+            StageExit::Next(Stage::Validate)
         }
-        Err(error) => Step::End(result::unreadable(error.to_string())),
+        Err(error) => StageExit::End(result::unreadable(error.to_string())),
     }
 }
 
 /// Adds what the operator wants filled in where the call leaves it out.
 fn filled(
-    entry: &Entry,
+    entry: &CatalogEntry,
     arguments: Arguments,
     at_us: u64,
     mutations: &mut Vec<InputMutation>,
@@ -180,7 +184,7 @@ fn filled(
 }
 
 /// Checks the values before any I/O.
-pub(super) fn validate(host: &Inner, call: &mut Call) -> Step {
+pub(super) fn validate(host: &HostInner, call: &mut PipelineCall) -> StageExit {
     let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
         return lost_its_way();
     };
@@ -189,7 +193,7 @@ pub(super) fn validate(host: &Inner, call: &mut Call) -> Step {
         .check(&resolved.entry, input.arguments().value())
     {
         show(call);
-        return Step::End(ending);
+        return StageExit::End(ending);
     }
     let input = credentials::with_words(input);
     match resolved.entry.input().violations(input.arguments().value()) {
@@ -197,31 +201,37 @@ pub(super) fn validate(host: &Inner, call: &mut Call) -> Step {
         Ok(found) => {
             // The record may show what was wrong, but not what was secret.
             show(call);
-            return Step::End(result::violations(&found));
+            return StageExit::End(result::violations(&found));
         }
-        Err(error) => return Step::End(result::broken_schema(&error)),
+        Err(error) => return StageExit::End(result::broken_schema(&error)),
     }
     if let Err(refusal) = resolved.source.check(resolved.entry.id(), &input) {
         show(call);
-        return Step::End(result::refused(&refusal));
+        return StageExit::End(result::refused(&refusal));
     }
-    Step::Next(Stage::Observe)
+    StageExit::Next(Stage::Observe)
 }
 
 /// Prepares what others may see, and puts the call on record where somebody is told of it before its end.
-pub(super) async fn observe(host: &Inner, call: &mut Call, way: Way) -> Step {
+pub(super) async fn observe(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: StagePlan,
+) -> StageExit {
     show(call);
     let early = match way {
-        Way::Live(Acknowledged::Early) => true,
+        StagePlan::Live(AcknowledgementTiming::Early) => true,
         // A hook may take its time.
-        Way::Live(Acknowledged::OnceOnRecord) => !host.hooks.is_empty() || host.journal_failing(),
-        Way::Live(Acknowledged::AtTheEnd) => host.journal_failing(),
-        Way::Recovered | Way::Resumed | Way::Dry => false,
+        StagePlan::Live(AcknowledgementTiming::OnceOnRecord) => {
+            !host.hooks.is_empty() || host.journal_failing()
+        }
+        StagePlan::Live(AcknowledgementTiming::AtTheEnd) => host.journal_failing(),
+        StagePlan::Recovered | StagePlan::Resumed | StagePlan::Dry => false,
     };
     if early && let Err(ending) = accept(host, call).await {
-        return Step::End(ending);
+        return StageExit::End(ending);
     }
-    if way != Way::Dry
+    if way != StagePlan::Dry
         && call.live.is_witnessed()
         && let Some(observable) = &call.inputs.observable
     {
@@ -229,11 +239,11 @@ pub(super) async fn observe(host: &Inner, call: &mut Call, way: Way) -> Step {
         call.live
             .tell_begun(sent.as_ref().unwrap_or(observable.arguments()).value());
     }
-    Step::Next(Stage::PreHooks)
+    StageExit::Next(Stage::PreHooks)
 }
 
 /// Puts the call on record, so that it may be acknowledged.
-pub(super) async fn accept(host: &Inner, call: &mut Call) -> Result<(), Ending> {
+pub(super) async fn accept(host: &HostInner, call: &mut PipelineCall) -> Result<(), CallEnding> {
     if call.on_record == OnRecord::Nothing {
         let record = rendering::record(call, RecordKind::Accepted, None);
         host.append(record, Strength::Committed)
@@ -246,19 +256,20 @@ pub(super) async fn accept(host: &Inner, call: &mut Call) -> Result<(), Ending> 
 }
 
 /// Whether somebody waits to hear that the call was taken, and nothing of it is on record yet.
-pub(super) fn owes_acknowledgement(call: &Call, way: Way) -> bool {
-    way == Way::Live(Acknowledged::OnceOnRecord) && call.on_record == OnRecord::Nothing
+pub(super) fn owes_acknowledgement(call: &PipelineCall, way: StagePlan) -> bool {
+    way == StagePlan::Live(AcknowledgementTiming::OnceOnRecord)
+        && call.on_record == OnRecord::Nothing
 }
 
 /// Fills the observable input from the call input.
-pub(super) fn show(call: &mut Call) {
+pub(super) fn show(call: &mut PipelineCall) {
     let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
         return;
     };
     let arguments = input.arguments();
     let sensitive = resolved.entry.input().sensitive_pointers(arguments.value());
     let before = call.live.redactor().own;
-    let Observed {
+    let RedactedArguments {
         shown,
         secrets,
         sensitive,

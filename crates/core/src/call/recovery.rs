@@ -12,14 +12,17 @@ use toolpost_model::{
     Arguments, BatchPlace, InvocationId, ModelInput, Ordering, RequestId, SessionId, Stage,
 };
 
-use super::{Way, drive, permitting, rehearse};
+use super::{StagePlan, drive, permitting, rehearse};
 use crate::{
     flow::{
-        approval::{Approvals, Earlier, Key, LONGEST, Late, OneUse, Word},
-        invocation::{Acknowledged, Call, CallRequest, LiveCall, OnRecord},
-        result::{self, Ending},
+        approval::{
+            ApprovalAnswer, ApprovalGrant, Approvals, LONGEST, OneUse, QuestionKey,
+            RecoveredQuestion,
+        },
+        invocation::{AcknowledgementTiming, CallRequest, LiveCall, OnRecord, PipelineCall},
+        result::{self, CallEnding},
     },
-    host::Inner,
+    host::HostInner,
     record::{
         declared::{CatalogOnRecord, Following},
         journal::{JournalError, Record, RecordKind, StoredRecord, Strength},
@@ -39,36 +42,36 @@ const UNHEARD_KEPT: usize = 1_024;
 const UNHEARD_PAGE: usize = 256;
 
 /// What is to be done with an open call.
-enum Plan {
+enum RecoveryAction {
     RunAgain,
     /// It was asked about: it goes on once there is a yes, or with the one there is.
-    Resume(Box<Earlier>),
+    Resume(Box<RecoveredQuestion>),
     /// It was asked about, and this host has nobody to ask. It stays open for one that has.
     Leave,
-    End(Ending),
+    End(CallEnding),
 }
 
 impl LeftBehind {
-    fn plan(&mut self, call: &OpenCall, approvals: Approvals, now: Timestamp) -> Plan {
+    fn plan(&mut self, call: &OpenCall, approvals: Approvals, now: Timestamp) -> RecoveryAction {
         // Not even an idempotent write is run again: what it would write over may have changed since.
         if call.started {
-            Plan::End(result::outcome_unknown())
+            RecoveryAction::End(result::outcome_unknown())
         } else if call.call.parent.is_some() {
-            Plan::End(result::restarted("the call that made it is gone"))
+            RecoveryAction::End(result::restarted("the call that made it is gone"))
         } else if call.call.batch.as_ref().is_some_and(waits_for_siblings) {
-            Plan::End(result::restarted(
+            RecoveryAction::End(result::restarted(
                 "the calls of its batch that it was to wait for are gone",
             ))
         } else if call.call.redacted {
-            Plan::End(result::restarted(
+            RecoveryAction::End(result::restarted(
                 "a sensitive argument was kept out of the record, so it cannot be run",
             ))
         } else if call.call.arguments.is_none() {
-            Plan::End(result::restarted("its arguments are not on record"))
+            RecoveryAction::End(result::restarted("its arguments are not on record"))
         } else if let Some(asks) = &call.asks {
             self.plan_asked(call, asks, approvals, now)
         } else {
-            Plan::RunAgain
+            RecoveryAction::RunAgain
         }
     }
 
@@ -78,11 +81,11 @@ impl LeftBehind {
         asks: &Asks,
         approvals: Approvals,
         now: Timestamp,
-    ) -> Plan {
+    ) -> RecoveryAction {
         let (asked, tool) = (asks.asked, call.call.tool.as_str());
         let earlier = |answer| {
             let (decision, programs) = (asks.decision.clone(), asks.programs.clone());
-            Plan::Resume(Box::new(Earlier {
+            RecoveryAction::Resume(Box::new(RecoveredQuestion {
                 asked,
                 decision,
                 programs,
@@ -93,24 +96,26 @@ impl LeftBehind {
         let Some(answer) = question.and_then(|question| question.answer.as_mut()) else {
             return match approvals {
                 _ if asked.expires_at <= now => {
-                    Plan::End(result::approval_expired(tool, asked.ask_id))
+                    RecoveryAction::End(result::approval_expired(tool, asked.ask_id))
                 }
-                Approvals::Nobody => Plan::Leave,
+                Approvals::Nobody => RecoveryAction::Leave,
                 Approvals::Ask { .. } => earlier(None),
             };
         };
         // An answer that nobody waited for is for one call.
         if answer.is_taken {
-            return Plan::End(result::restarted(
+            return RecoveryAction::End(result::restarted(
                 "the answer to its question was for another call",
             ));
         }
         let one_use = answer.kept_until.is_some();
         answer.is_taken = one_use;
         match answer.word() {
-            Some(Word::Yes(yes)) => earlier(Some((yes, OneUse(one_use)))),
-            Some(Word::No(no)) => Plan::End(result::approval_refused(tool, &no)),
-            Some(Word::Expired) | None => Plan::End(result::restarted(
+            Some(ApprovalAnswer::Yes(yes)) => earlier(Some((yes, OneUse(one_use)))),
+            Some(ApprovalAnswer::No(no)) => {
+                RecoveryAction::End(result::approval_refused(tool, &no))
+            }
+            Some(ApprovalAnswer::Expired) | None => RecoveryAction::End(result::restarted(
                 "the arguments it was approved with held a sensitive value, which is not on record",
             )),
         }
@@ -123,7 +128,7 @@ fn waits_for_siblings(place: &BatchPlace) -> bool {
 }
 
 /// Finds what the last host left behind, and the number of the last record.
-async fn left_behind(host: &Inner) -> Result<(LeftBehind, u64, Following), JournalError> {
+async fn left_behind(host: &HostInner) -> Result<(LeftBehind, u64, Following), JournalError> {
     let journal = &*host.journal;
     let start = journal.last_start().await?;
     let (mut left, mut told) = (LeftBehind::default(), Following::default());
@@ -164,7 +169,7 @@ async fn left_behind(host: &Inner) -> Result<(LeftBehind, u64, Following), Journ
 
 /// Where the catalog was told, unless those records were removed since.
 async fn still_there(
-    host: &Inner,
+    host: &HostInner,
     told: Option<CatalogOnRecord>,
 ) -> Result<Option<CatalogOnRecord>, JournalError> {
     let Some(at) = told else { return Ok(None) };
@@ -176,7 +181,7 @@ async fn still_there(
 /// Requests that were answered shortly before the last host went, or not at all, by session, oldest first. Looks
 /// back over starts: a host may have died again before anybody came back for an answer.
 async fn unheard(
-    host: &Inner,
+    host: &HostInner,
     open: &[OpenCall],
     end: u64,
 ) -> Result<HashMap<SessionId, Vec<RequestId>>, JournalError> {
@@ -229,12 +234,12 @@ async fn unheard(
 /// What goes on after the start is marked.
 #[derive(Default)]
 struct GoesOn {
-    calls: Vec<(OpenCall, Way, Option<Earlier>)>,
+    calls: Vec<(OpenCall, StagePlan, Option<RecoveredQuestion>)>,
     carried: BTreeSet<InvocationId>,
 }
 
 /// Ends what cannot go on, marks the start, and lets the rest run. Called once, before the host takes calls.
-pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
+pub(crate) async fn recover(host: &Arc<HostInner>) -> Result<usize, JournalError> {
     let (mut left, end, told) = left_behind(host).await?;
     if let Some(last) = host.journal.read(end.saturating_sub(1), 1).await?.first() {
         host.note_last_record(last.record.at);
@@ -246,11 +251,11 @@ pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
     let mut goes_on = GoesOn::default();
     for mut call in open {
         match left.plan(&call, host.approvals, now) {
-            Plan::End(ending) => {
+            RecoveryAction::End(ending) => {
                 let mut ended = rebuild(host, &mut call).await;
                 ended.ending = Some(ending);
                 ended.stage = Stage::Map;
-                drive(host, &mut ended, Way::Recovered).await;
+                drive(host, &mut ended, StagePlan::Recovered).await;
                 if host.journal_failing() {
                     // Going on would put the start behind a call that has no end, and nobody would look again.
                     return Err(JournalError::Broken(
@@ -260,15 +265,17 @@ pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
                     ));
                 }
             }
-            Plan::RunAgain => {
+            RecoveryAction::RunAgain => {
                 goes_on.carried.insert(call.id);
-                goes_on.calls.push((call, Way::Recovered, None));
+                goes_on.calls.push((call, StagePlan::Recovered, None));
             }
-            Plan::Resume(earlier) => {
+            RecoveryAction::Resume(earlier) => {
                 goes_on.carry(&left, call.id, earlier.asked.ask_id);
-                goes_on.calls.push((call, Way::Resumed, Some(*earlier)));
+                goes_on
+                    .calls
+                    .push((call, StagePlan::Resumed, Some(*earlier)));
             }
-            Plan::Leave => {
+            RecoveryAction::Leave => {
                 let ask_id = call.asks.as_ref().map_or(call.id, |asks| asks.asked.ask_id);
                 goes_on.carry(&left, call.id, ask_id);
             }
@@ -305,7 +312,7 @@ impl GoesOn {
 }
 
 async fn mark_start(
-    host: &Inner,
+    host: &HostInner,
     carried: BTreeSet<InvocationId>,
     told: Option<CatalogOnRecord>,
 ) -> Result<(), JournalError> {
@@ -330,7 +337,7 @@ async fn mark_start(
 }
 
 /// A question that no call waits for: its answer is kept again, or it is put on the table again.
-async fn take_back(host: &Arc<Inner>, mut question: LeftQuestion, now: Timestamp) {
+async fn take_back(host: &Arc<HostInner>, mut question: LeftQuestion, now: Timestamp) {
     if let Some((answer, until)) = question.kept_answer(now) {
         let Some(word) = answer.word() else { return };
         // The clock may have been set back while no host ran.
@@ -339,12 +346,12 @@ async fn take_back(host: &Arc<Inner>, mut question: LeftQuestion, now: Timestamp
             Approvals::Nobody => LONGEST,
         };
         let left = until.duration_since(now).unsigned_abs().min(most);
-        let key = Key {
+        let key = QuestionKey {
             principal: answer.principal(),
             hash: answer.hash,
         };
         let (without_files, until) = (answer.without_files, tokio::time::Instant::now() + left);
-        host.questions.keep(Late {
+        host.questions.keep(ApprovalGrant {
             key,
             without_files,
             word,
@@ -367,7 +374,7 @@ async fn take_back(host: &Arc<Inner>, mut question: LeftQuestion, now: Timestamp
         decision,
         programs,
     } = asks;
-    call.asking.earlier = Some(Earlier {
+    call.asking.earlier = Some(RecoveredQuestion {
         asked,
         decision,
         programs,
@@ -383,12 +390,12 @@ async fn take_back(host: &Arc<Inner>, mut question: LeftQuestion, now: Timestamp
     });
 }
 
-async fn ask_once_more(host: &Arc<Inner>, call: &mut Call) {
+async fn ask_once_more(host: &Arc<HostInner>, call: &mut PipelineCall) {
     rehearse(host, call).await;
     permitting::ask_again(host, call).await;
 }
 
-async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
+async fn rebuild(host: &Arc<HostInner>, open: &mut OpenCall) -> PipelineCall {
     let session = host
         .session_or_new(&open.session, &open.call.principal())
         .await;
@@ -411,7 +418,7 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
         nested_patience: None,
         total_time: None,
         listener: None,
-        acknowledged: Acknowledged::Early,
+        acknowledged: AcknowledgementTiming::Early,
         batch: None,
         background: true,
         caller: None,
@@ -419,7 +426,7 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
     };
     let live = LiveCall::new(open.id, &request, host.redactor.clone()).resumed();
     let live = Arc::new(live.witnessed(&host.witnesses, &request, None));
-    let mut call = Call::new(live, request, open.request.take());
+    let mut call = PipelineCall::new(live, request, open.request.take());
     call.face = std::mem::take(&mut open.call.face);
     let sent = open.call.model_arguments.take();
     call.inputs.sent = sent.and_then(|raw| Arguments::parse(&Arc::from(raw.get())).ok());

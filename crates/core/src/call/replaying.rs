@@ -7,26 +7,26 @@ use toolpost_model::{
 };
 
 use super::{
-    Step, Way,
+    StageExit, StagePlan,
     prepare::{accept, owes_acknowledgement},
     running::QUICK,
 };
 use crate::{
     flow::{
-        invocation::{Call, micros},
-        result::{EndedBy, Ending, Shown},
+        invocation::{PipelineCall, micros},
+        result::{CallEnding, EndedBy, FailureContent},
     },
-    host::Inner,
-    record::replay::{GivenCall, Pace, Unrecorded},
+    host::HostInner,
+    record::replay::{GivenCall, Pace, ReplayMiss},
 };
 
 /// Whether the recording answers calls that go this way.
-pub(super) fn is_due(host: &Inner, way: Way) -> bool {
-    host.replay.is_some() && way != Way::Dry
+pub(super) fn is_due(host: &HostInner, way: StagePlan) -> bool {
+    host.replay.is_some() && way != StagePlan::Dry
 }
 
 /// Finds the recorded answer.
-pub(super) async fn answer(host: &Inner, call: &mut Call, way: Way) -> Step {
+pub(super) async fn answer(host: &HostInner, call: &mut PipelineCall, way: StagePlan) -> StageExit {
     let Some(player) = &host.replay else {
         return super::lost_its_way();
     };
@@ -43,7 +43,7 @@ pub(super) async fn answer(host: &Inner, call: &mut Call, way: Way) -> Step {
     });
     let played = match played {
         Ok(played) => played,
-        Err(unrecorded) => return Step::End(not_recorded(unrecorded)),
+        Err(unrecorded) => return StageExit::End(not_recorded(unrecorded)),
     };
     let paced = match played.pace {
         Pace::AtOnce => false,
@@ -54,7 +54,7 @@ pub(super) async fn answer(host: &Inner, call: &mut Call, way: Way) -> Step {
         && owes_acknowledgement(call, way)
         && let Err(ending) = accept(host, call).await
     {
-        return Step::End(ending);
+        return StageExit::End(ending);
     }
     for event in played.progress {
         if paced {
@@ -66,12 +66,12 @@ pub(super) async fn answer(host: &Inner, call: &mut Call, way: Way) -> Step {
         pass(call, played.took).await;
     }
     call.replayed = Some(Box::new(played.result));
-    Step::Next(Stage::Map)
+    StageExit::Next(Stage::Map)
 }
 
 /// Waits until so long after the request. What was recorded is told all the same to whoever stops a call early, only
 /// earlier.
-async fn pass(call: &Call, after: Duration) {
+async fn pass(call: &PipelineCall, after: Duration) {
     let until = call.live.began + after;
     tokio::select! {
         () = call.live.token().cancelled() => {}
@@ -80,7 +80,7 @@ async fn pass(call: &Call, after: Duration) {
 }
 
 /// The result of a call that was answered so. Its times are its own.
-pub(super) fn result(call: &mut Call) -> Option<ToolResult> {
+pub(super) fn result(call: &mut PipelineCall) -> Option<ToolResult> {
     let mut result = *call.replayed.take()?;
     result.timings = Timings {
         total_us: micros(call.live.began.elapsed()),
@@ -90,12 +90,12 @@ pub(super) fn result(call: &mut Call) -> Option<ToolResult> {
 }
 
 fn not_recorded(
-    Unrecorded {
+    ReplayMiss {
         message,
         hint,
         details,
-    }: Unrecorded,
-) -> Ending {
+    }: ReplayMiss,
+) -> CallEnding {
     let error = ToolError {
         class: ErrorClass::DependencyUnavailable,
         code: "not_recorded".into(),
@@ -108,8 +108,8 @@ fn not_recorded(
         },
         details: Some(details),
     };
-    let (error, shown) = (Box::new(error), Shown::default());
-    Ending::Failure {
+    let (error, shown) = (Box::new(error), FailureContent::default());
+    CallEnding::Failure {
         outcome: Outcome::Failed,
         error,
         shown,

@@ -8,21 +8,23 @@ use std::{
 use toolpost_model::{CallContext, CancelSupport, Effects, Stage, ToolCall, ToolFailure};
 
 use super::{
-    Step, Way, covering, explain, lost_its_way, nested,
+    StageExit, StagePlan, covering, explain, lost_its_way, nested,
     permitting::{self, effects},
     prepare::{accept, owes_acknowledgement},
     siblings,
     waiting::{out_of_patience, time_left},
 };
 use crate::{
-    catalog::Entry,
+    catalog::CatalogEntry,
     flow::{
-        execution::{self, Finished},
-        invocation::{Call, CancelReason, LateAnswer, OnRecord},
-        result::{self, Ending},
-        scheduling::{Bound, Bounded, Outlook, Permit, QueueFull, Wanted},
+        execution::{self, ExecutionEnd},
+        invocation::{CancelReason, LateAnswer, OnRecord, PipelineCall},
+        result::{self, CallEnding},
+        scheduling::{
+            AdmissionRequest, ConcurrencyLimit, ConcurrencyLimitSubject, Outlook, Permit, QueueFull,
+        },
     },
-    host::Inner,
+    host::HostInner,
     record::{
         journal::{RecordKind, Strength},
         rendering,
@@ -36,11 +38,11 @@ pub(super) const QUICK: Duration = Duration::from_millis(2);
 const MAX_DECISIONS: usize = 3;
 
 /// Waits for the calls of its batch, then for a slot and for the resources.
-pub(super) async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
+pub(super) async fn admit(host: &HostInner, call: &mut PipelineCall, way: StagePlan) -> StageExit {
     let began = Instant::now();
     if let Err(ending) = siblings::await_turn(host, call, way).await {
         call.queued += began.elapsed();
-        return Step::End(ending);
+        return StageExit::End(ending);
     }
     let (Some(effects), Some(resolved)) = (call.effects.clone(), &call.resolved) else {
         return lost_its_way();
@@ -53,7 +55,7 @@ pub(super) async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
     if effects.unscheduled {
         return take_turn(call, host.scheduler.hold(session.principal(), session.id()));
     }
-    let wanted = Wanted {
+    let wanted = AdmissionRequest {
         call: live.id,
         principal: session.principal(),
         session: session.id(),
@@ -99,15 +101,18 @@ pub(super) async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
     }
     match admitted {
         Ok(admitted) => take_turn(call, admitted),
-        Err(ending) => Step::End(ending),
+        Err(ending) => StageExit::End(ending),
     }
 }
 
 /// What a call that came now would have to wait for.
-pub(super) fn look_ahead(host: &Inner, call: &Call) -> Option<Result<Outlook, QueueFull>> {
+pub(super) fn look_ahead(
+    host: &HostInner,
+    call: &PipelineCall,
+) -> Option<Result<Outlook, QueueFull>> {
     let (effects, resolved) = (call.effects.as_ref()?, call.resolved.as_ref()?);
     (!effects.unscheduled).then(|| {
-        host.scheduler.look(Wanted {
+        host.scheduler.look(AdmissionRequest {
             call: call.live.id,
             principal: call.session.principal(),
             session: call.session.id(),
@@ -120,35 +125,35 @@ pub(super) fn look_ahead(host: &Inner, call: &Call) -> Option<Result<Outlook, Qu
 }
 
 /// As its effects say, unless the operator said otherwise.
-fn runs_alone(entry: &Entry, effects: &Effects) -> bool {
+fn runs_alone(entry: &CatalogEntry, effects: &Effects) -> bool {
     entry
         .settings
         .exclusive
         .unwrap_or(!effects.concurrency_safe)
 }
 
-fn take_turn(call: &mut Call, admitted: Result<Permit, QueueFull>) -> Step {
+fn take_turn(call: &mut PipelineCall, admitted: Result<Permit, QueueFull>) -> StageExit {
     match admitted {
         Ok(permit) => {
             call.permit = Some(permit);
-            Step::Next(Stage::Execute)
+            StageExit::Next(Stage::Execute)
         }
-        Err(full) => Step::End(result::queue_full(&full)),
+        Err(full) => StageExit::End(result::queue_full(&full)),
     }
 }
 
 /// The limits that the operator set for the tool and for its source. Of neither can nothing run.
-fn bounds(host: &Inner, entry: &Entry) -> Vec<Bound> {
+fn bounds(host: &HostInner, entry: &CatalogEntry) -> Vec<ConcurrencyLimit> {
     let tool = entry
         .settings
         .concurrency
-        .map(|most| (Bounded::Tool(entry.id().clone()), most));
+        .map(|most| (ConcurrencyLimitSubject::Tool(entry.id().clone()), most));
     let built_in = || host.source_limits.get(entry.source.0).copied().flatten();
     let source = entry.source_concurrency.or_else(built_in);
-    let source = source.map(|most| (Bounded::Source(entry.source), most));
+    let source = source.map(|most| (ConcurrencyLimitSubject::Source(entry.source), most));
     tool.into_iter()
         .chain(source)
-        .map(|(on, most)| Bound {
+        .map(|(on, most)| ConcurrencyLimit {
             on,
             most: most.max(1),
         })
@@ -156,7 +161,11 @@ fn bounds(host: &Inner, entry: &Entry) -> Vec<Bound> {
 }
 
 /// Runs the tool. The only place that does.
-pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Step {
+pub(super) async fn execute(
+    host: &Arc<HostInner>,
+    call: &mut PipelineCall,
+    way: StagePlan,
+) -> StageExit {
     // Boxed: few calls come here on a person's word, and the others should not carry the room for it.
     if covering::rests_on_a_yes(call)
         && let Some(step) = Box::pin(covering::compare_again(host, call)).await
@@ -172,10 +181,10 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
         return decide_again(call);
     }
     if let Some(reason) = call.live.cancel_reason() {
-        return Step::End(result::canceled_before_start(reason));
+        return StageExit::End(result::canceled_before_start(reason));
     }
-    if way == Way::Recovered && !effects.is_harmless() {
-        return Step::End(result::restarted(
+    if way == StagePlan::Recovered && !effects.is_harmless() {
+        return StageExit::End(result::restarted(
             "it had not started, and its caller is gone",
         ));
     }
@@ -184,7 +193,7 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
             call.met.deadline = Some(deadline);
             limit
         }
-        Err(ending) => return Step::End(ending),
+        Err(ending) => return StageExit::End(ending),
     };
     let execution = &resolved.entry.declaration().interface.execution;
     let (support, interrupt) = (execution.cancel, execution.interrupt);
@@ -195,15 +204,15 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
             call.live.add_secrets(used);
             filled
         }
-        Err(ending) => return Step::End(ending),
+        Err(ending) => return StageExit::End(ending),
     };
     if let Some(Err(reason)) = call.member.as_ref().map(|member| member.begin(interrupt)) {
-        return Step::End(result::canceled_before_start(reason));
+        return StageExit::End(result::canceled_before_start(reason));
     }
     if !effects.is_harmless() && call.on_record != OnRecord::Started {
         let record = rendering::record(call, RecordKind::Started, None);
         if let Err(error) = host.append(record, Strength::Synced).await {
-            return Step::End(result::journal_refuses(&error));
+            return StageExit::End(result::journal_refuses(&error));
         }
         call.on_record = OnRecord::Started;
         call.live.accepted();
@@ -220,17 +229,22 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
     let work = execution::supervise(work, (began + limit, &live.pauses), live.token(), support);
     let finished = match acknowledged(host, call, way, work).await {
         Ok(finished) => finished,
-        Err(ending) => return Step::End(ending),
+        Err(ending) => return StageExit::End(ending),
     };
     call.executed = began.elapsed();
     call.permit = None;
     call.met.late = late(call, &finished, support);
     call.met.work_ended_at = call.live.cancel_reason().map(|_| crate::port::now());
-    Step::End(ending(call, finished, &effects, limit))
+    StageExit::End(ending(call, finished, &effects, limit))
 }
 
 /// How the work ended, as the call's end.
-fn ending(call: &Call, finished: Finished, effects: &Effects, limit: Duration) -> Ending {
+fn ending(
+    call: &PipelineCall,
+    finished: ExecutionEnd,
+    effects: &Effects,
+    limit: Duration,
+) -> CallEnding {
     let safe = effects.may_run_again();
     // A tool that was stopped before it began anything knows that better than its class does.
     let unless_untouched = |said: &Option<ToolFailure>| {
@@ -240,14 +254,14 @@ fn ending(call: &Call, finished: Finished, effects: &Effects, limit: Duration) -
     };
     let reason = call.live.cancel_reason().unwrap_or(CancelReason::Requested);
     let ending = match finished {
-        Finished::Returned(Ok(output)) => Ending::Output(Box::new(output)),
-        Finished::Returned(Err(failure)) => result::tool_failed(failure, effects),
-        Finished::Panicked(message) => result::panicked(&message, safe),
-        Finished::DeadlinePassed { said } => {
+        ExecutionEnd::Returned(Ok(output)) => CallEnding::Output(Box::new(output)),
+        ExecutionEnd::Returned(Err(failure)) => result::tool_failed(failure, effects),
+        ExecutionEnd::Panicked(message) => result::panicked(&message, safe),
+        ExecutionEnd::DeadlinePassed { said } => {
             let safe = unless_untouched(&said);
             result::stopped(result::timed_out(limit.as_millis(), safe), said)
         }
-        Finished::Canceled { said } => {
+        ExecutionEnd::Canceled { said } => {
             let safe = unless_untouched(&said);
             result::stopped(result::canceled_while_running(reason, safe), said)
         }
@@ -259,9 +273,13 @@ fn ending(call: &Call, finished: Finished, effects: &Effects, limit: Duration) -
 }
 
 /// Whether an answer came after the word to stop, or may still come when nobody listens any more.
-fn late(call: &Call, finished: &Finished, support: CancelSupport) -> Option<LateAnswer> {
+fn late(
+    call: &PipelineCall,
+    finished: &ExecutionEnd,
+    support: CancelSupport,
+) -> Option<LateAnswer> {
     match finished {
-        Finished::Returned(Ok(_)) => call.live.cancel_reason().map(|reason| match reason {
+        ExecutionEnd::Returned(Ok(_)) => call.live.cancel_reason().map(|reason| match reason {
             CancelReason::CallerGone => LateAnswer::Unheard,
             CancelReason::Requested
             | CancelReason::Shutdown
@@ -269,7 +287,7 @@ fn late(call: &Call, finished: &Finished, support: CancelSupport) -> Option<Late
             | CancelReason::ParentStopped
             | CancelReason::SiblingFailed { .. } => LateAnswer::Told,
         }),
-        Finished::DeadlinePassed { said: None } | Finished::Canceled { said: None } => {
+        ExecutionEnd::DeadlinePassed { said: None } | ExecutionEnd::Canceled { said: None } => {
             match support {
                 CancelSupport::Cooperative | CancelSupport::Unsupported => {
                     Some(LateAnswer::Discarded)
@@ -278,20 +296,20 @@ fn late(call: &Call, finished: &Finished, support: CancelSupport) -> Option<Late
                 CancelSupport::AtAwaitPoints => None,
             }
         }
-        Finished::DeadlinePassed { said: Some(_) }
-        | Finished::Canceled { said: Some(_) }
-        | Finished::Returned(Err(_))
-        | Finished::Panicked(_) => None,
+        ExecutionEnd::DeadlinePassed { said: Some(_) }
+        | ExecutionEnd::Canceled { said: Some(_) }
+        | ExecutionEnd::Returned(Err(_))
+        | ExecutionEnd::Panicked(_) => None,
     }
 }
 
 /// Waits for the work, and puts the call on record meanwhile where somebody waits to hear that it was taken.
 async fn acknowledged(
-    host: &Inner,
-    call: &mut Call,
-    way: Way,
-    work: impl Future<Output = Finished>,
-) -> Result<Finished, Ending> {
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: StagePlan,
+    work: impl Future<Output = ExecutionEnd>,
+) -> Result<ExecutionEnd, CallEnding> {
     if !owes_acknowledgement(call, way) {
         return Ok(work.await);
     }
@@ -307,7 +325,7 @@ async fn acknowledged(
 }
 
 /// The facts changed while the call waited: what was decided no longer stands.
-fn decide_again(call: &mut Call) -> Step {
+fn decide_again(call: &mut PipelineCall) -> StageExit {
     call.permit = None;
     let decided = call
         .transitions
@@ -315,9 +333,9 @@ fn decide_again(call: &mut Call) -> Step {
         .filter(|transition| transition.stage == Stage::Decide)
         .count();
     if decided < MAX_DECISIONS {
-        return Step::Next(Stage::Decide);
+        return StageExit::Next(Stage::Decide);
     }
-    Step::End(result::internal(
+    StageExit::End(result::internal(
         "what the call touches kept changing while it waited",
     ))
 }

@@ -3,25 +3,25 @@
 use toolpost_model::{ErrorClass, Outcome};
 
 use super::{
-    Answer, Way,
+    RecordedResult, StagePlan,
     prepare::{accept, owes_acknowledgement},
     running::QUICK,
     waiting::out_of_patience,
 };
 use crate::{
     flow::{
-        invocation::{Call, CancelReason},
-        result::{self, Ending},
+        invocation::{CancelReason, PipelineCall},
+        result::{self, CallEnding},
         scheduling::{
             WaitReason,
-            batch::{self, Ended, Member, Turn},
+            batch::{self, BatchCallEnd, BatchMember, BatchTurn},
         },
     },
-    host::Inner,
+    host::HostInner,
 };
 
 /// Takes the call's place in its batch. One that cannot have it ends before it begins.
-pub(crate) fn join(call: &Call) -> Result<Option<Member>, Ending> {
+pub(crate) fn join(call: &PipelineCall) -> Result<Option<BatchMember>, CallEnding> {
     let Some(place) = &call.place else {
         return Ok(None);
     };
@@ -34,8 +34,12 @@ pub(crate) fn join(call: &Call) -> Result<Option<Member>, Ending> {
 
 /// Waits for the calls of the batch that must have ended before this one begins. Like any call that waits, it has a
 /// place in the queue and ends when its caller's time is over.
-pub(super) async fn await_turn(host: &Inner, call: &mut Call, way: Way) -> Result<(), Ending> {
-    let Some(mut changes) = call.member.as_ref().map(Member::changes) else {
+pub(super) async fn await_turn(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: StagePlan,
+) -> Result<(), CallEnding> {
+    let Some(mut changes) = call.member.as_ref().map(BatchMember::changes) else {
         return Ok(());
     };
     let latest = call.live.began + host.limits.deadline;
@@ -43,13 +47,13 @@ pub(super) async fn await_turn(host: &Inner, call: &mut Call, way: Way) -> Resul
     while let Some(member) = &call.member {
         changes.mark_unchanged();
         let (missing, until) = match member.turn() {
-            Turn::Begin => return Ok(()),
-            Turn::GivenUp { because_of: place } => {
+            BatchTurn::Begin => return Ok(()),
+            BatchTurn::GivenUp { because_of: place } => {
                 return Err(result::canceled_before_start(CancelReason::SiblingFailed {
                     place,
                 }));
             }
-            Turn::Wait { missing, until } => (missing, until),
+            BatchTurn::Wait { missing, until } => (missing, until),
         };
         if place.is_none() {
             let held = host
@@ -83,7 +87,11 @@ pub(super) async fn await_turn(host: &Inner, call: &mut Call, way: Way) -> Resul
 
 /// The call is over and on record: tells its siblings, and holds the answer back until those of lower places were given
 /// out. Nothing but the answer waits.
-pub(crate) async fn await_order(call: &Call, member: &Member, answer: &Answer) {
+pub(crate) async fn await_order(
+    call: &PipelineCall,
+    member: &BatchMember,
+    answer: &RecordedResult,
+) {
     let mut changes = member.changes();
     member.end(ended(answer));
     call.live.accepted();
@@ -115,15 +123,15 @@ pub(crate) async fn await_order(call: &Call, member: &Member, answer: &Answer) {
 }
 
 /// How the call ended, as far as its siblings care.
-fn ended(answer: &Answer) -> Ended {
+fn ended(answer: &RecordedResult) -> BatchCallEnd {
     let result = answer.result();
     if result.outcome.is_success() {
-        Ended::Succeeded
+        BatchCallEnd::Succeeded
     } else if result.error_class() == Some(ErrorClass::SiblingCanceled) {
-        Ended::GivenUp
+        BatchCallEnd::GivenUp
     } else if result.outcome == Outcome::Rejected {
-        Ended::Rejected
+        BatchCallEnd::Rejected
     } else {
-        Ended::Failed
+        BatchCallEnd::Failed
     }
 }

@@ -3,21 +3,21 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    catalog::Entry,
+    catalog::CatalogEntry,
     flow::{
-        invocation::{Call, CancelReason, Deadline, DeadlineBy, Patience},
-        result::{self, Ending},
+        invocation::{CallDeadline, CancelReason, DeadlineBy, Patience, PipelineCall},
+        result::{self, CallEnding},
     },
-    host::Inner,
+    host::HostInner,
 };
 
 /// Waits for a source or a hook, but not past a cancellation and not for ever: neither is the tool's own work,
 /// so neither has a deadline of its own.
 pub(super) async fn patiently<T>(
-    host: &Inner,
-    call: &Call,
+    host: &HostInner,
+    call: &PipelineCall,
     work: impl Future<Output = T>,
-) -> Result<T, Ending> {
+) -> Result<T, CallEnding> {
     tokio::select! {
         biased;
         done = work => Ok(done),
@@ -32,7 +32,7 @@ pub(super) async fn patiently<T>(
 }
 
 /// Resolves when the caller stops waiting for the call's turn; never, where the caller set no limit.
-pub(super) async fn out_of_patience(call: &Call) {
+pub(super) async fn out_of_patience(call: &PipelineCall) {
     let turn = match call.patience {
         Some(Patience::Turn(patience)) => Some(call.live.began + patience),
         Some(Patience::Approval(_)) | None => None,
@@ -41,7 +41,7 @@ pub(super) async fn out_of_patience(call: &Call) {
 }
 
 /// Resolves when the caller stops waiting for an answer to the question that was asked at `asked`.
-pub(super) async fn out_of_patience_for_answer(call: &Call, asked: tokio::time::Instant) {
+pub(super) async fn out_of_patience_for_answer(call: &PipelineCall, asked: tokio::time::Instant) {
     let answer = match call.patience {
         Some(Patience::Approval(patience)) => Some((asked + patience).into_std()),
         Some(Patience::Turn(_)) | None => None,
@@ -63,10 +63,10 @@ async fn sleep_until(end: Option<Instant>) {
 /// beyond what the operator set for the tool, the host's ceiling, the end the caller set for the whole call or the
 /// calling call's end. Patience is no bound: it limits waiting, and a call that runs waits no more.
 pub(super) fn time_left(
-    host: &Inner,
-    call: &Call,
-    entry: &Entry,
-) -> Result<(Duration, Deadline), Ending> {
+    host: &HostInner,
+    call: &PipelineCall,
+    entry: &CatalogEntry,
+) -> Result<(Duration, CallDeadline), CallEnding> {
     let (limit, by) = allotted(host, call, entry);
     match by {
         DeadlineBy::Parent if limit.is_zero() => {
@@ -82,12 +82,12 @@ pub(super) fn time_left(
         | DeadlineBy::Parent
         | DeadlineBy::Patience => {
             let ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-            Ok((limit, Deadline { ms, by }))
+            Ok((limit, CallDeadline { ms, by }))
         }
     }
 }
 
-fn allotted(host: &Inner, call: &Call, entry: &Entry) -> (Duration, DeadlineBy) {
+fn allotted(host: &HostInner, call: &PipelineCall, entry: &CatalogEntry) -> (Duration, DeadlineBy) {
     let own = entry
         .declaration()
         .interface

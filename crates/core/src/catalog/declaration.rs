@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use toolpost_model::{
-    ClassFact, Declaration, EffectClass, EffectOrigin, Effects, Loading, NATIVE_NAMESPACES, Naming,
-    SourceProblem, ToolId,
+    ClassFact, Declaration, EffectClass, EffectOrigin, Effects, LoadingStrategy, NATIVE_NAMESPACES,
+    SourceProblem, ToolId, WireNaming,
 };
 
 use super::{
@@ -20,7 +20,7 @@ const WIRE_NAME_LIMIT: usize = 64;
 
 /// A tool in the catalog: its declaration with the operator's settings applied, its name on the wire and its
 /// compiled schemas.
-pub struct Entry {
+pub struct CatalogEntry {
     declaration: Declaration,
     name: Box<str>,
     pub(crate) source: SourceIndex,
@@ -185,7 +185,7 @@ fn quoted_list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     text
 }
 
-impl Entry {
+impl CatalogEntry {
     /// The name callers use.
     pub fn name(&self) -> &str {
         &self.name
@@ -203,8 +203,8 @@ impl Entry {
     /// Whether models can find it in a list or by a search.
     pub(crate) fn is_listed(&self) -> bool {
         match self.declaration.loading {
-            Loading::Eager | Loading::Deferred => true,
-            Loading::Internal | Loading::Companion => false,
+            LoadingStrategy::Eager | LoadingStrategy::Deferred => true,
+            LoadingStrategy::Internal | LoadingStrategy::Companion => false,
         }
     }
 
@@ -257,7 +257,7 @@ pub(super) fn admit(
     settings: &dyn OperatorSettings,
     of_source: &SourceSettings,
     catalog: &Catalog,
-) -> Result<(Entry, Vec<CatalogNotice>), CatalogNotice> {
+) -> Result<(CatalogEntry, Vec<CatalogNotice>), CatalogNotice> {
     let id = declaration.tool_id.clone();
     let mut chosen = settings.of(&declaration, &from.name).unwrap_or_default();
     chosen.hidden |= of_source.hidden;
@@ -314,7 +314,7 @@ pub(super) fn admit(
         .map(Schema::new)
         .transpose()
         .map_err(bad_schema)?;
-    let entry = Entry {
+    let entry = CatalogEntry {
         origin: if chosen.class.is_some() {
             EffectOrigin::Operator
         } else {
@@ -335,15 +335,15 @@ pub(super) fn admit(
 
 /// The name a tool would have if it were the only one. A bare name that has a `__` could be the namespaced name of another
 /// source's tool, so it is namespaced itself.
-pub(super) fn wanted_name(id: &ToolId, naming: Naming) -> String {
+pub(super) fn wanted_name(id: &ToolId, naming: WireNaming) -> String {
     match naming {
-        Naming::Bare if !id.name().contains("__") => legal(id.name()),
-        Naming::Bare | Naming::Namespaced => legal(&id.wire_form()),
+        WireNaming::Bare if !id.name().contains("__") => legal(id.name()),
+        WireNaming::Bare | WireNaming::Namespaced => legal(&id.wire_form()),
     }
 }
 
 /// The name a tool gets unless the operator gives it one, or the name that is taken.
-fn wire_name(id: &ToolId, naming: Naming, catalog: &Catalog) -> Result<String, String> {
+fn wire_name(id: &ToolId, naming: WireNaming, catalog: &Catalog) -> Result<String, String> {
     let wanted = wanted_name(id, naming);
     // A bare name that is taken is namespaced before it is refused: nothing is ever overwritten.
     let names = [wanted.clone(), legal(&id.wire_form())];
@@ -353,7 +353,12 @@ fn wire_name(id: &ToolId, naming: Naming, catalog: &Catalog) -> Result<String, S
 }
 
 /// The notice for a tool that did not get the name it wanted.
-fn namespaced(id: &ToolId, naming: Naming, name: &str, catalog: &Catalog) -> Option<CatalogNotice> {
+fn namespaced(
+    id: &ToolId,
+    naming: WireNaming,
+    name: &str,
+    catalog: &Catalog,
+) -> Option<CatalogNotice> {
     let wanted = wanted_name(id, naming);
     let holder = catalog
         .get(&wanted)

@@ -5,11 +5,11 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use serde_json::{Map, Value};
 use toolpost_model::{
     ArgumentMeaning, ClassFact, Declaration, EffectClass, EffectOrigin, Interface, Interrupt,
-    Lifecycle, Loading, PersistStrategy, Provenance, Requirements, Role, SandboxProfile, ToolId,
-    ToolPattern,
+    Lifecycle, LoadingStrategy, PersistStrategy, PrincipalRole, Provenance, Requirements,
+    SandboxProfile, ToolId, ToolPattern,
 };
 
-use super::{CatalogNotice, Entry};
+use super::{CatalogEntry, CatalogNotice};
 
 /// What an operator can set for one tool.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -96,7 +96,7 @@ pub struct SourceSettings {
 /// The operator's settings, asked for each tool when the catalog is built.
 pub trait OperatorSettings: Send + Sync + 'static {
     /// The settings of a tool of the source of that name. A key that does not
-    /// [name the tool exactly](ToolPattern::names_exactly) may only restrict the tool.
+    /// [name the tool exactly](toolpost_model::ToolPattern::names_exactly) may only restrict the tool.
     fn of(&self, tool: &Declaration, source: &str) -> Option<ToolSettings>;
 
     /// The names and patterns under which something is set, so that one that fits no tool can be pointed out.
@@ -182,16 +182,16 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
     }
     if let Some(deferred) = settings.deferred {
         declaration.loading = if deferred {
-            Loading::Deferred
+            LoadingStrategy::Deferred
         } else {
-            Loading::Eager
+            LoadingStrategy::Eager
         };
     }
     if let Some(requires) = &settings.requires {
         declaration.requires = requires.clone();
     }
     if settings.hidden {
-        declaration.requires.roles = vec![Role::Operator];
+        declaration.requires.roles = vec![PrincipalRole::Operator];
     }
     if !settings.defaults.is_empty() {
         declaration.input.schema = optional(&declaration.input.schema, &settings.defaults);
@@ -243,7 +243,7 @@ fn optional(schema: &Arc<Value>, defaults: &Map<String, Value>) -> Arc<Value> {
 /// Settings whose key fits nothing: most likely a typing mistake, and silence would hide it.
 pub(super) fn unused(
     settings: &dyn OperatorSettings,
-    entries: &[Arc<Entry>],
+    entries: &[Arc<CatalogEntry>],
     known: impl Fn(&str) -> bool,
 ) -> Vec<CatalogNotice> {
     let fits = |name: &String| match name.parse::<ToolPattern>() {
@@ -262,7 +262,7 @@ pub(super) fn unused(
 /// Settings that loosen or grant something by a bare name that only outside tools have: they do not count for those.
 pub(super) fn bare_names(
     settings: &dyn OperatorSettings,
-    entries: &[Arc<Entry>],
+    entries: &[Arc<CatalogEntry>],
 ) -> Vec<CatalogNotice> {
     let declarations: Vec<&Declaration> = entries.iter().map(|entry| entry.declaration()).collect();
     let mut names = settings.loosening_names();

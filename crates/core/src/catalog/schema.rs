@@ -50,7 +50,7 @@ pub enum SchemaError {
 
 /// One fault: where, what was expected, what was given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Violation {
+pub struct SchemaViolation {
     /// JSON pointer into the arguments; empty for the object itself.
     pub at: String,
     /// What would be right.
@@ -113,7 +113,7 @@ impl Schema {
     }
 
     /// The faults of `instance`, at most eight of them.
-    pub fn violations(&self, instance: &Value) -> Result<Vec<Violation>, SchemaError> {
+    pub fn violations(&self, instance: &Value) -> Result<Vec<SchemaViolation>, SchemaError> {
         let validator = self.compiled().map_err(Clone::clone)?;
         if validator.is_valid(instance) {
             return Ok(Vec::new());
@@ -156,7 +156,7 @@ fn violation(
     instance: &Value,
     schema: &Value,
     hidden: bool,
-) -> Violation {
+) -> SchemaViolation {
     let given = if hidden {
         "[redacted:argument]".to_owned()
     } else {
@@ -213,7 +213,7 @@ fn violation(
             given,
         ),
     };
-    Violation {
+    SchemaViolation {
         at,
         expected,
         given,

@@ -8,7 +8,7 @@ use std::{
 
 use memchr::memmem;
 
-use super::Entry;
+use super::CatalogEntry;
 
 const K1: f32 = 1.2;
 const B: f32 = 0.6;
@@ -38,7 +38,7 @@ struct Posting {
 }
 
 impl SearchIndex {
-    pub(super) fn add(&mut self, entry: &Entry) {
+    pub(super) fn add(&mut self, entry: &CatalogEntry) {
         let declaration = entry.declaration();
         let place = u32::try_from(self.lengths.len()).unwrap_or(u32::MAX);
         let mut weights: HashMap<String, f32> = HashMap::new();
@@ -113,12 +113,12 @@ impl SearchIndex {
                 touched.push(place);
             }
         }
-        let ranked = touched.into_iter().map(|place| Ranked {
+        let ranked = touched.into_iter().map(|place| ToolSearchHit {
             exact: *self.names[place as usize] == *query,
             score: scores[place as usize],
             place,
         });
-        let mut heap: BinaryHeap<Ranked> = ranked.collect();
+        let mut heap: BinaryHeap<ToolSearchHit> = ranked.collect();
         std::iter::from_fn(move || heap.pop().map(|best| best.place as usize))
     }
 
@@ -145,15 +145,15 @@ impl SearchIndex {
 
 /// A tool among the results. The greatest is the best.
 #[derive(PartialEq)]
-struct Ranked {
+struct ToolSearchHit {
     exact: bool,
     score: f32,
     place: u32,
 }
 
-impl Eq for Ranked {}
+impl Eq for ToolSearchHit {}
 
-impl Ord for Ranked {
+impl Ord for ToolSearchHit {
     fn cmp(&self, other: &Self) -> Ordering {
         self.exact
             .cmp(&other.exact)
@@ -163,7 +163,7 @@ impl Ord for Ranked {
     }
 }
 
-impl PartialOrd for Ranked {
+impl PartialOrd for ToolSearchHit {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }

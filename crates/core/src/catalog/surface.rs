@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 use toolpost_model::{
-    Declaration, HiddenReason, Lifecycle, Loading, SurfaceId, SurfaceRequest, Visibility,
+    Declaration, HiddenReason, Lifecycle, LoadingStrategy, SurfaceId, SurfaceRequest, Visibility,
 };
 
-use super::{Catalog, Entry};
+use super::{Catalog, CatalogEntry};
 use crate::{flow::permission::PolicyEngine, record::declared};
 
 /// The tools visible to one kind of request at one state of the catalog.
@@ -53,9 +53,9 @@ impl ToolFilter {
 }
 
 /// A listed tool.
-pub struct Listing {
+pub struct SurfaceEntry {
     /// The tool.
-    pub entry: Arc<Entry>,
+    pub entry: Arc<CatalogEntry>,
     /// Whether it would be listed without being asked for.
     pub visibility: Visibility,
 }
@@ -97,13 +97,13 @@ impl Surface {
     }
 
     /// A tool and whether it is visible, by any of its names.
-    pub fn find(&self, name: &str) -> Option<(&Arc<Entry>, Visibility)> {
+    pub fn find(&self, name: &str) -> Option<(&Arc<CatalogEntry>, Visibility)> {
         let place = self.catalog.place_of(name)?;
         Some((&self.catalog.entries()[place], self.visibility[place]))
     }
 
     /// Everything with its visibility: the operator's view.
-    pub fn all(&self) -> impl Iterator<Item = (&Arc<Entry>, Visibility)> {
+    pub fn all(&self) -> impl Iterator<Item = (&Arc<CatalogEntry>, Visibility)> {
         self.catalog
             .entries()
             .iter()
@@ -111,7 +111,7 @@ impl Surface {
     }
 
     /// The tools a filter selects. `preferred` are places some source's own search found, best first.
-    pub(crate) fn list(&self, filter: &ToolFilter, preferred: &[Vec<usize>]) -> Vec<Listing> {
+    pub(crate) fn list(&self, filter: &ToolFilter, preferred: &[Vec<usize>]) -> Vec<SurfaceEntry> {
         let places: Box<dyn Iterator<Item = usize>> = if filter.query.trim().is_empty() {
             Box::new(0..self.visibility.len())
         } else {
@@ -125,7 +125,7 @@ impl Surface {
                 Visibility::Unlisted | Visibility::Blocked(_) => false,
             };
             let entry = &self.catalog.entries()[place];
-            (shown && filter.takes(entry.declaration())).then(|| Listing {
+            (shown && filter.takes(entry.declaration())).then(|| SurfaceEntry {
                 entry: Arc::clone(entry),
                 visibility,
             })
@@ -154,7 +154,7 @@ fn merge<'a>(
     Box::new(ranked.into_iter().map(|(place, _)| place))
 }
 
-fn see(entry: &Entry, request: &SurfaceRequest, policy: &dyn PolicyEngine) -> Visibility {
+fn see(entry: &CatalogEntry, request: &SurfaceRequest, policy: &dyn PolicyEngine) -> Visibility {
     let declaration = entry.declaration();
     let requires = &declaration.requires;
     let blocked = match &declaration.lifecycle {
@@ -185,10 +185,10 @@ fn see(entry: &Entry, request: &SurfaceRequest, policy: &dyn PolicyEngine) -> Vi
         Visibility::Blocked(HiddenReason::TaskScope)
     } else {
         match declaration.loading {
-            Loading::Eager => Visibility::Loaded,
-            Loading::Deferred => Visibility::Deferred,
-            Loading::Companion => Visibility::Unlisted,
-            Loading::Internal => Visibility::Blocked(HiddenReason::Internal),
+            LoadingStrategy::Eager => Visibility::Loaded,
+            LoadingStrategy::Deferred => Visibility::Deferred,
+            LoadingStrategy::Companion => Visibility::Unlisted,
+            LoadingStrategy::Internal => Visibility::Blocked(HiddenReason::Internal),
         }
     }
 }

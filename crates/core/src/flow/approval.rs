@@ -18,10 +18,13 @@ use serde_json::Value;
 use toolpost_model::{CallHash, Decision, InvocationId, PrincipalName, ProgramFile};
 
 pub(crate) use hash::{Salt, call_hash};
-pub(crate) use question::{About, Draft, Terms, draft};
+pub(crate) use question::{ApprovalQuestion, QuestionContext, Terms, draft};
 pub(crate) use rules::place;
 pub use rules::{MemoryRules, RememberedRule, RuleStore, RuleStoreError};
-pub(crate) use table::{Begun, Deciding, Entered, Key, Left, Questions, Seat, TableFull, Why};
+pub(crate) use table::{
+    Deciding, QuestionAdmission, QuestionKey, QuestionLeaveReason, QuestionLeaveReply,
+    QuestionWaiter, Questions, TableFull, VerdictAdmission,
+};
 
 /// Whether there is anybody to ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +66,7 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 
 /// What a call hears of its question.
 #[derive(Clone, Debug)]
-pub(crate) enum Word {
+pub(crate) enum ApprovalAnswer {
     Yes(Yes),
     No(No),
     Expired,
@@ -92,51 +95,51 @@ pub(crate) struct No {
 
 /// An answer that came when nobody waited for it any more. Good for one call, for a while.
 #[derive(Clone, Debug)]
-pub(crate) struct Late {
-    pub(crate) key: Key,
+pub(crate) struct ApprovalGrant {
+    pub(crate) key: QuestionKey,
     /// The hash of the call without its files, where it would run some.
     pub(crate) without_files: Option<CallHash>,
-    pub(crate) word: Word,
+    pub(crate) word: ApprovalAnswer,
     pub(crate) until: tokio::time::Instant,
 }
 
 /// A yes that a call goes on with.
-pub(crate) struct Approval {
+pub(crate) struct CallApproval {
     pub(crate) yes: Yes,
     pub(crate) one_use: OneUse,
     /// The kept answer it comes from. Given back where the call ends before it starts.
-    pub(crate) grant: Option<Late>,
+    pub(crate) grant: Option<ApprovalGrant>,
     /// The call has begun to run on it.
     pub(crate) spent: bool,
 }
 
 /// What a call has to do with questions.
 #[derive(Default)]
-pub(crate) struct Asking {
+pub(crate) struct CallApprovalState {
     /// The question it had raised when its host went.
-    pub(crate) earlier: Option<Earlier>,
+    pub(crate) earlier: Option<RecoveredQuestion>,
     /// The last question it raised or joined.
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<RecordedQuestion>,
     /// The files it would run, as they were looked at last.
     pub(crate) programs: Vec<ProgramFile>,
     /// The yes it goes on with.
-    pub(crate) approval: Option<Approval>,
+    pub(crate) approval: Option<CallApproval>,
     /// The no it ends with, and whether it was kept from before.
-    pub(crate) refusal: Option<(No, Kept)>,
+    pub(crate) refusal: Option<(No, KeptVerdictFlag)>,
     /// The host went while nobody waited for it: it has no end, and the next host goes on with it.
     pub(crate) left_open: bool,
 }
 
 /// Whether an answer was given before the call came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum KeptVerdictFlag {
     No,
     Yes,
 }
 
 /// A question as the record names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedQuestion {
     pub(crate) ask_id: InvocationId,
     pub(crate) hash: CallHash,
     /// The hash without the files that the call would run, where there are some.
@@ -148,8 +151,8 @@ pub(crate) struct Asked {
 
 /// What is on record of a question that outlived its host.
 #[derive(Clone, Debug)]
-pub(crate) struct Earlier {
-    pub(crate) asked: Asked,
+pub(crate) struct RecoveredQuestion {
+    pub(crate) asked: RecordedQuestion,
     pub(crate) decision: Decision,
     /// The files it would have run, as they were then.
     pub(crate) programs: Vec<ProgramFile>,
@@ -163,7 +166,7 @@ pub(crate) struct OneUse(pub(crate) bool);
 
 /// How a question came off the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Closed {
+pub enum QuestionClosure {
     /// Somebody answered.
     Decided {
         /// Who.

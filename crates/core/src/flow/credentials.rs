@@ -13,8 +13,8 @@ use toolpost_model::{
 };
 
 use crate::{
-    catalog::Entry,
-    flow::result::{self, Ending},
+    catalog::CatalogEntry,
+    flow::result::{self, CallEnding},
 };
 
 /// The one key of a reference.
@@ -69,7 +69,7 @@ impl Credentials {
     }
 
     /// Whether every reference in the arguments may be followed for this tool.
-    pub(crate) fn check(&self, entry: &Entry, arguments: &Value) -> Result<(), Ending> {
+    pub(crate) fn check(&self, entry: &CatalogEntry, arguments: &Value) -> Result<(), CallEnding> {
         let mut wanted = Vec::new();
         references(arguments, &mut String::new(), &mut wanted);
         wanted
@@ -80,9 +80,9 @@ impl Credentials {
     /// The input with values in place of references, and those values. Only for whoever runs the tool.
     pub(crate) fn filled(
         &self,
-        entry: &Entry,
+        entry: &CatalogEntry,
         input: &CallInput,
-    ) -> Result<Option<(CallInput, Vec<String>)>, Ending> {
+    ) -> Result<Option<(CallInput, Vec<String>)>, CallEnding> {
         let arguments = input.arguments().value();
         if !holds_reference(arguments) {
             return Ok(None);
@@ -100,7 +100,12 @@ impl Credentials {
         Ok(Some((CallInput::new(Arguments::from_value(value)), used)))
     }
 
-    fn grant(&self, entry: &Entry, pointer: &str, name: &str) -> Result<&CredentialGrant, Ending> {
+    fn grant(
+        &self,
+        entry: &CatalogEntry,
+        pointer: &str,
+        name: &str,
+    ) -> Result<&CredentialGrant, CallEnding> {
         let Some(grant) = self.0.iter().find(|grant| grant.name == name) else {
             return Err(result::credential_missing(pointer, name));
         };

@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(2);
 const PAUSED_LOOK: Duration = Duration::from_millis(50);
 
 /// How the work ended.
-pub(crate) enum Finished {
+pub(crate) enum ExecutionEnd {
     /// By itself, also when it was told to stop and still finished: what was done is what is told.
     Returned(Result<ToolOutput, ToolFailure>),
     Panicked(String),
@@ -34,10 +34,10 @@ pub(crate) enum Finished {
 
 /// The time of a call that does not count towards its deadline: somebody else is waited for.
 #[derive(Default)]
-pub(crate) struct Pauses(Mutex<Paused>);
+pub(crate) struct Pauses(Mutex<PauseClock>);
 
 #[derive(Default)]
-struct Paused {
+struct PauseClock {
     open: usize,
     since: Option<Instant>,
     over: Duration,
@@ -98,24 +98,24 @@ pub(crate) async fn supervise(
     (deadline, pauses): (Instant, &Pauses),
     cancel: &CancellationToken,
     support: CancelSupport,
-) -> Finished {
+) -> ExecutionEnd {
     let mut work = AssertUnwindSafe(work).catch_unwind();
     let stopped = tokio::select! {
         biased;
         ended = &mut work => return match returned(ended) {
             // Told to stop, a tool that listens may be quicker than this.
-            Finished::Returned(Err(said)) if cancel.is_cancelled() => Finished::Canceled { said: Some(said) },
+            ExecutionEnd::Returned(Err(said)) if cancel.is_cancelled() => ExecutionEnd::Canceled { said: Some(said) },
             ended => ended,
         },
-        () = cancel.cancelled() => Stop::Canceled,
-        () = deadline_passed(deadline, pauses) => Stop::DeadlinePassed,
+        () = cancel.cancelled() => ExecutionStopReason::Canceled,
+        () = deadline_passed(deadline, pauses) => ExecutionStopReason::DeadlinePassed,
     };
     cancel.cancel();
     match support {
         CancelSupport::Cooperative => match tokio::time::timeout(GRACE, work).await {
             Ok(ended) => match (returned(ended), stopped) {
                 // An error after the word to stop is the stop itself; a success is a success.
-                (Finished::Returned(Err(said)), stopped) => stopped.finished(Some(said)),
+                (ExecutionEnd::Returned(Err(said)), stopped) => stopped.finished(Some(said)),
                 (ended, _) => ended,
             },
             Err(_) => stopped.finished(None),
@@ -126,26 +126,26 @@ pub(crate) async fn supervise(
 
 /// Why the work was stopped.
 #[derive(Clone, Copy)]
-enum Stop {
+enum ExecutionStopReason {
     DeadlinePassed,
     Canceled,
 }
 
-impl Stop {
-    fn finished(self, said: Option<ToolFailure>) -> Finished {
+impl ExecutionStopReason {
+    fn finished(self, said: Option<ToolFailure>) -> ExecutionEnd {
         match self {
-            Self::DeadlinePassed => Finished::DeadlinePassed { said },
-            Self::Canceled => Finished::Canceled { said },
+            Self::DeadlinePassed => ExecutionEnd::DeadlinePassed { said },
+            Self::Canceled => ExecutionEnd::Canceled { said },
         }
     }
 }
 
-type Ended = Result<Result<ToolOutput, ToolFailure>, Box<dyn std::any::Any + Send>>;
+type CaughtToolOutput = Result<Result<ToolOutput, ToolFailure>, Box<dyn std::any::Any + Send>>;
 
-fn returned(ended: Ended) -> Finished {
+fn returned(ended: CaughtToolOutput) -> ExecutionEnd {
     match ended {
-        Ok(result) => Finished::Returned(result),
-        Err(panic) => Finished::Panicked(panic_text(&*panic)),
+        Ok(result) => ExecutionEnd::Returned(result),
+        Err(panic) => ExecutionEnd::Panicked(panic_text(&*panic)),
     }
 }
 

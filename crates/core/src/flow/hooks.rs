@@ -21,7 +21,7 @@ pub use mutation::InputMutation;
 pub(crate) use mutation::{OutputMutation, changed_fields, restored};
 pub use output::{HookError, HookOutput, Opinion};
 
-use crate::{call::permitting::effects_of, flow::invocation::Resolved};
+use crate::{call::permitting::effects_of, flow::invocation::ResolvedTool};
 
 /// What a hook sees.
 pub struct HookCall<'a> {
@@ -50,16 +50,16 @@ pub struct HookCall<'a> {
     /// Nothing will run: somebody wants to know what would happen.
     pub is_dry_run: bool,
     /// What hooks are not shown, for [`Concern`] alone.
-    pub(crate) known: &'a Known,
+    pub(crate) known: &'a ResolvedCall,
 }
 
 /// The call as its tool would get it.
-pub(crate) struct Known {
-    pub(crate) resolved: Resolved,
+pub(crate) struct ResolvedCall {
+    pub(crate) resolved: ResolvedTool,
     pub(crate) input: CallInput,
 }
 
-impl Known {
+impl ResolvedCall {
     fn effects(&self) -> Effects {
         effects_of(&self.resolved, &self.input)
     }

@@ -23,16 +23,16 @@ use serde_json::{Map, Value};
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
-    BatchPlace, Caller, Decision, Effects, Event, EventBody, HookRun, InvocationId, NativeCallId,
-    Principal, SessionId, SourceSession, Stage, SurfaceId, ToolResult, TraceContext, Transition,
-    Vote,
+    BatchPlace, ConsultableCaller, Decision, Effects, Event, EventBody, HookRun, InvocationId,
+    NativeCallId, Principal, SessionId, SourceSession, Stage, SurfaceId, ToolResult, TraceContext,
+    Transition, Vote,
 };
 
 pub use cancel::CancelReason;
-pub(crate) use cancel::{Cancellation, CancellationBody};
+pub(crate) use cancel::{CallCancellation, CancellationBody};
 pub(crate) use inputs::Inputs;
-pub use met::{Deadline, DeadlineBy, MatchedBy};
-pub(crate) use met::{LateAnswer, Met, MetBody};
+pub(crate) use met::{CallCircumstances, LateAnswer, MetBody};
+pub use met::{CallDeadline, DeadlineBy, MatchedBy};
 pub(crate) use milestones::Milestone;
 use milestones::Milestones;
 pub use milestones::ModuleEvent;
@@ -40,17 +40,19 @@ use output::Outputs;
 pub(crate) use parent::Parent;
 pub(crate) use parking::ParkedQuestion;
 use parking::Parking;
-pub use request::{Acknowledged, CallRequest, Heard, Listener, Patience, Wants};
+pub use request::{
+    AcknowledgementTiming, CallRequest, EventDelivery, EventInterest, EventListener, Patience,
+};
 
 use crate::{
-    catalog::Entry,
+    catalog::CatalogEntry,
     flow::{
-        approval::Asking,
+        approval::CallApprovalState,
         execution::Pauses,
         hooks::OutputMutation,
-        result::{Ending, Unkept},
-        scheduling::{Permit, batch::Member},
-        witness::Watch,
+        result::{CallEnding, Unkept},
+        scheduling::{Permit, batch::BatchMember},
+        witness::CallWitnesses,
     },
     record::{
         artifacts::CallArtifacts,
@@ -70,14 +72,14 @@ pub(crate) struct LiveCall {
     session: SessionId,
     principal: Principal,
     cancel: CancellationToken,
-    cancellation: OnceLock<Cancellation>,
+    cancellation: OnceLock<CallCancellation>,
     /// Stopping the call that made this one stops this one.
     is_nested: bool,
     /// Let go of at the end, so that a reader sees the end even while somebody holds the call.
-    listener: Mutex<Option<Arc<dyn Listener>>>,
-    wants: Wants,
+    listener: Mutex<Option<Arc<dyn EventListener>>>,
+    wants: EventInterest,
     /// Whoever hears of every call.
-    pub(super) watch: Option<Box<Watch>>,
+    pub(super) watch: Option<Box<CallWitnesses>>,
     seq: AtomicU64,
     dropped: AtomicU64,
     stage: AtomicU64,
@@ -94,7 +96,7 @@ pub(crate) struct LiveCall {
     over: SetOnce<()>,
     /// The question it is parked on.
     parking: Parking,
-    pub(crate) caller: Option<Arc<dyn Caller>>,
+    pub(crate) caller: Option<Arc<dyn ConsultableCaller>>,
     pub(crate) meta: Option<Box<Map<String, Value>>>,
     /// The span of its caller, where that was told.
     pub(crate) caller_span: Option<Box<TraceContext>>,
@@ -143,7 +145,7 @@ impl LiveCall {
             wants: request
                 .listener
                 .as_ref()
-                .map_or(Wants::Nothing, |listener| listener.wants()),
+                .map_or(EventInterest::Nothing, |listener| listener.wants()),
             watch: None,
             seq: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
@@ -170,7 +172,7 @@ impl LiveCall {
     }
 
     /// The call is over: whoever listens hears no more events.
-    pub(crate) fn take_listener(&self) -> Option<Arc<dyn Listener>> {
+    pub(crate) fn take_listener(&self) -> Option<Arc<dyn EventListener>> {
         self.listener.lock().take()
     }
 
@@ -246,7 +248,7 @@ impl LiveCall {
 
     fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u64, Ordering::Relaxed);
-        if self.wants == Wants::Everything {
+        if self.wants == EventInterest::Everything {
             self.emit(EventBody::Stage { stage });
         }
     }
@@ -287,7 +289,7 @@ impl LiveCall {
 
     /// Passes an event on. Never blocks.
     pub(crate) fn emit(&self, mut body: EventBody) {
-        if self.wants == Wants::Nothing && self.watch.is_none() {
+        if self.wants == EventInterest::Nothing && self.watch.is_none() {
             let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
             self.mark(seq, &body);
             return;
@@ -326,12 +328,12 @@ impl LiveCall {
             body,
         };
         self.watch.iter().for_each(|watch| watch.hear(&event));
-        if self.wants == Wants::Nothing {
+        if self.wants == EventInterest::Nothing {
             return;
         }
         if listener
             .as_ref()
-            .is_none_or(|listener| listener.hear(event) == Heard::Lost)
+            .is_none_or(|listener| listener.hear(event) == EventDelivery::Lost)
         {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -352,8 +354,8 @@ impl LiveCall {
 
 /// The tool a call was resolved to.
 #[derive(Clone)]
-pub(crate) struct Resolved {
-    pub(crate) entry: Arc<Entry>,
+pub(crate) struct ResolvedTool {
+    pub(crate) entry: Arc<CatalogEntry>,
     pub(crate) source: Arc<dyn SourceSession>,
 }
 
@@ -367,7 +369,7 @@ pub(crate) enum OnRecord {
 
 /// What hooks left behind on a call's way.
 #[derive(Default)]
-pub(crate) struct Hooked {
+pub(crate) struct HookContributions {
     pub(crate) runs: Vec<HookRun>,
     /// What they think of the call.
     pub(crate) opinions: Vec<Vote>,
@@ -377,7 +379,7 @@ pub(crate) struct Hooked {
 }
 
 /// One call on its way. Owned by the loop in `call.rs`.
-pub(crate) struct Call {
+pub(crate) struct PipelineCall {
     pub(crate) live: Arc<LiveCall>,
     pub(crate) parent: Option<Parent>,
     /// Whether the decision about its parent covers it.
@@ -398,14 +400,14 @@ pub(crate) struct Call {
     pub(crate) inputs: Inputs,
     /// What its session saw when the tool was looked for.
     pub(crate) surface: Option<SurfaceId>,
-    pub(crate) resolved: Option<Resolved>,
+    pub(crate) resolved: Option<ResolvedTool>,
     pub(crate) effects: Option<Effects>,
     pub(crate) decision: Option<Decision>,
     /// The questions it raised, and the yes it goes on with.
-    pub(crate) asking: Asking,
-    pub(crate) hooks: Hooked,
+    pub(crate) asking: CallApprovalState,
+    pub(crate) hooks: HookContributions,
     pub(crate) permit: Option<Permit>,
-    pub(crate) ending: Option<Ending>,
+    pub(crate) ending: Option<CallEnding>,
     /// What its result is too large to show.
     pub(crate) unkept: Vec<Unkept>,
     /// The answer of the recorded call that it is, in a replay.
@@ -414,15 +416,15 @@ pub(crate) struct Call {
     /// Its place in a batch, as its caller gave it.
     pub(crate) place: Option<BatchPlace>,
     /// That place, once it was taken.
-    pub(crate) member: Option<Member>,
+    pub(crate) member: Option<BatchMember>,
     pub(crate) background: bool,
     /// What it met on its way, for its record.
-    pub(crate) met: Met,
+    pub(crate) met: CallCircumstances,
     pub(crate) queued: Duration,
     pub(crate) executed: Duration,
 }
 
-impl Call {
+impl PipelineCall {
     pub(crate) fn new(live: Arc<LiveCall>, request: CallRequest, key: Option<RequestKey>) -> Self {
         let in_foreground = !request.background;
         Self {
@@ -450,8 +452,8 @@ impl Call {
             resolved: None,
             effects: None,
             decision: None,
-            asking: Asking::default(),
-            hooks: Hooked::default(),
+            asking: CallApprovalState::default(),
+            hooks: HookContributions::default(),
             permit: None,
             ending: None,
             unkept: Vec::new(),
@@ -460,7 +462,7 @@ impl Call {
             place: request.batch,
             member: None,
             background: request.background,
-            met: Met::default(),
+            met: CallCircumstances::default(),
             queued: Duration::ZERO,
             executed: Duration::ZERO,
         }

@@ -31,20 +31,20 @@ use std::{
 use jiff::Timestamp;
 use serde::Serialize;
 use toolpost_model::{
-    Access, Behavior, Decision, DecisionReason, Declaration, DelegatedVote, EffectClass, Effects,
-    PermissionInput, Principal, Rule, RuleRef, ToolId, Vote,
+    Behavior, Decision, DecisionReason, Declaration, DelegatedVote, EffectClass, Effects,
+    PermissionInput, Principal, ResourceAccess, Rule, RuleRef, ToolId, Vote,
 };
 
-pub use account::{Account, Change, ChangeKind, ConsideredRule, RuleVoice};
+pub use account::{Account, ConsideredRule, DecisionChange, DecisionChangeKind, RuleVoice};
 pub(crate) use delegate::{Authorities, KnownAuthority};
 pub use delegate::{
     AuthorityAnswer, AuthorityFault, AuthorityQuestion, DecisionAuthority, Delegation,
 };
-pub use places::Places;
+pub use places::PathBaseFolders;
 pub use policy::{Policy, PolicySpec, RuleProblem};
 
 /// What a decision is made on.
-pub struct Facts<'a> {
+pub struct PermissionFacts<'a> {
     /// The tool.
     pub declaration: &'a Declaration,
     /// The arguments the decision is about. `None` where the tool is denied whatever it is called with.
@@ -65,11 +65,11 @@ pub struct Facts<'a> {
 /// Decides. A port, so that an organisation can bring its own; [`Policy`] is the built-in one.
 pub trait PolicyEngine: Send + Sync + 'static {
     /// Facts in, decision out. No I/O, no clock.
-    fn decide(&self, facts: &Facts<'_>) -> Decision;
+    fn decide(&self, facts: &PermissionFacts<'_>) -> Decision;
 
     /// The authorities that must be asked before the call is decided. Only looked up where
     /// [`decide`](Self::decide) came to a decision of the kind [`Delegate`](toolpost_model::ReasonType::Delegate).
-    fn delegations(&self, facts: &Facts<'_>) -> Vec<Delegation> {
+    fn delegations(&self, facts: &PermissionFacts<'_>) -> Vec<Delegation> {
         let _ = facts;
         Vec::new()
     }
@@ -85,7 +85,13 @@ pub trait PolicyEngine: Send + Sync + 'static {
     }
 
     /// Whether rules let this caller use a path that its call met on the way: absolute, links resolved.
-    fn may_use(&self, path: &Path, access: Access, principal: &Principal, at: Timestamp) -> bool {
+    fn may_use(
+        &self,
+        path: &Path,
+        access: ResourceAccess,
+        principal: &Principal,
+        at: Timestamp,
+    ) -> bool {
         let _ = (path, access, principal, at);
         true
     }
@@ -110,26 +116,26 @@ pub trait PolicyEngine: Send + Sync + 'static {
     }
 
     /// What the call would run, command by command, for a person who is asked about it.
-    fn commands(&self, facts: &Facts<'_>) -> Vec<String> {
+    fn commands(&self, facts: &PermissionFacts<'_>) -> Vec<String> {
         let _ = facts;
         Vec::new()
     }
 
     /// What was decided about each part of the call, for `explain`. Empty where the engine knows no parts.
-    fn parts(&self, facts: &Facts<'_>) -> Vec<PartDecision> {
+    fn parts(&self, facts: &PermissionFacts<'_>) -> Vec<PartDecision> {
         let _ = facts;
         Vec::new()
     }
 
     /// The whole story of a decision, for `explain`: every rule that could have spoken of the call, and what would have
     /// led to another answer. Never asked on a call's own way. Empty where the engine keeps no account.
-    fn account(&self, facts: &Facts<'_>) -> Account {
+    fn account(&self, facts: &PermissionFacts<'_>) -> Account {
         let _ = facts;
         Account::default()
     }
 
     /// Rules, from narrow to wide, each of which would let this call and the like of it pass without a question.
-    fn suggestions(&self, facts: &Facts<'_>) -> Vec<Rule> {
+    fn suggestions(&self, facts: &PermissionFacts<'_>) -> Vec<Rule> {
         let _ = facts;
         Vec::new()
     }

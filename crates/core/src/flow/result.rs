@@ -7,41 +7,41 @@ mod retry;
 
 use serde_json::{Map, Value};
 use toolpost_model::{
-    AppliedSandbox, ArtifactRef, Content, Disposition, Effects, ErrorClass, EventBody, LogLevel,
-    Outcome, Recoverability, RetryGuidance, Timings, ToolError, ToolFailure, ToolOutput,
+    AppliedSandbox, ArtifactRef, Disposition, Effects, ErrorClass, EventBody, LogLevel, Outcome,
+    Recoverability, ResultContent, RetryGuidance, Timings, ToolError, ToolFailure, ToolOutput,
     ToolResult, Truncation,
 };
 
 pub(crate) use failures::*;
-use fitting::Fitted;
-pub(crate) use fitting::{Readers, Room, Unkept};
+use fitting::ResultFitReport;
+pub(crate) use fitting::{ResultReaderTools, ResultSizePolicy, Unkept};
 
-use crate::flow::invocation::{Call, micros};
+use crate::flow::invocation::{PipelineCall, micros};
 
 /// How a call ended, before it is made into a result.
-pub(crate) enum Ending {
+pub(crate) enum CallEnding {
     /// The tool did its work.
     Output(Box<ToolOutput>),
     /// Anything else. Normal failures are endings, never lost errors.
     Failure {
         outcome: Outcome,
         error: Box<ToolError>,
-        shown: Shown,
+        shown: FailureContent,
         by: EndedBy,
     },
 }
 
 /// What a failure has to show beside its error.
 #[derive(Default)]
-pub(crate) struct Shown {
-    content: Vec<Content>,
+pub(crate) struct FailureContent {
+    content: Vec<ResultContent>,
     truncated: Option<Box<Truncation>>,
     exit_code: Option<i32>,
     sandbox: Option<Box<AppliedSandbox>>,
     meta: Option<Box<Map<String, Value>>>,
 }
 
-impl Shown {
+impl FailureContent {
     fn of(failure: &mut ToolFailure) -> Self {
         Self {
             content: std::mem::take(&mut failure.content),
@@ -61,7 +61,7 @@ pub(crate) enum EndedBy {
 }
 
 /// Makes the result, once. Redacts it, makes it small enough to be shown and keeps outcome and disposition apart.
-pub(crate) fn map(call: &mut Call, room: Room) -> ToolResult {
+pub(crate) fn map(call: &mut PipelineCall, room: ResultSizePolicy) -> ToolResult {
     let ending = call.ending.take().unwrap_or_else(|| {
         // The loop always sets an ending before it comes here; if it ever does not, say so instead of lying.
         internal("the call reached its end without an outcome")
@@ -97,7 +97,7 @@ pub(crate) fn map(call: &mut Call, room: Room) -> ToolResult {
         timings,
     };
     match ending {
-        Ending::Output(mut output) => {
+        CallEnding::Output(mut output) => {
             call.live
                 .redactor()
                 .output(&mut output, &mut result.redactions);
@@ -106,7 +106,7 @@ pub(crate) fn map(call: &mut Call, room: Room) -> ToolResult {
             fill(&mut result, *output);
             take_fitted(call, &mut result, fitted);
         }
-        Ending::Failure {
+        CallEnding::Failure {
             outcome,
             mut error,
             shown,
@@ -144,7 +144,7 @@ pub(crate) fn map(call: &mut Call, room: Room) -> ToolResult {
 }
 
 /// Notes what was done about the size of a result.
-fn take_fitted(call: &mut Call, result: &mut ToolResult, fitted: Fitted) {
+fn take_fitted(call: &mut PipelineCall, result: &mut ToolResult, fitted: ResultFitReport) {
     if result.disposition != Disposition::Synthetic {
         result.disposition = fitted.disposition.unwrap_or(result.disposition);
     }
@@ -160,7 +160,7 @@ fn take_fitted(call: &mut Call, result: &mut ToolResult, fitted: Fitted) {
 pub(crate) enum Replacement {
     /// All of it.
     Output {
-        content: Vec<Content>,
+        content: Vec<ResultContent>,
         structured: Option<Value>,
     },
     /// The value for programs.
@@ -170,10 +170,10 @@ pub(crate) enum Replacement {
 /// Puts other output in place of a result's own, redacted and made small enough like it. How the call ended stays as
 /// it is. What was kept of the output that goes is not to be had by another way.
 pub(crate) fn replace_output(
-    call: &mut Call,
+    call: &mut PipelineCall,
     result: &mut ToolResult,
     replacement: Replacement,
-    room: Room,
+    room: ResultSizePolicy,
 ) {
     let (mut output, is_whole) = match replacement {
         Replacement::Output {
@@ -273,7 +273,7 @@ pub(crate) fn withhold(
     // Clients that see a success may look for its content only.
     result
         .content
-        .push(Content::text(format!("[withheld: {message}]")));
+        .push(ResultContent::text(format!("[withheld: {message}]")));
     result.summary = Some(message.clone());
     result.error = Some(ToolError {
         class,
@@ -311,7 +311,7 @@ fn disposition(output: &ToolOutput) -> Disposition {
         output
             .content
             .iter()
-            .all(|piece| matches!(piece, Content::Text { text } if text.is_empty()))
+            .all(|piece| matches!(piece, ResultContent::Text { text } if text.is_empty()))
     };
     let empty = output.is_empty || (output.structured.is_none() && is_blank());
     match (&output.truncated, empty) {
@@ -322,7 +322,7 @@ fn disposition(output: &ToolOutput) -> Disposition {
 }
 
 /// A promise the tool did not keep is said aloud; the content still goes out, because text is what models read.
-fn check_promise(call: &Call, output: &ToolOutput) {
+fn check_promise(call: &PipelineCall, output: &ToolOutput) {
     let Some(schema) = call
         .resolved
         .as_ref()
@@ -351,8 +351,8 @@ fn check_promise(call: &Call, output: &ToolOutput) {
 }
 
 /// A tool's own failure as an ending.
-pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> Ending {
-    let shown = Shown::of(&mut failure);
+pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> CallEnding {
+    let shown = FailureContent::of(&mut failure);
     let untouched = failure.untouched.unwrap_or_else(|| effects.may_run_again());
     let (recoverability, mut retry) = retry::after_failure(failure.class, untouched);
     retry.after_ms = failure.after_ms;
@@ -375,7 +375,7 @@ pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> Ending
         retry,
         details: failure.details,
     };
-    Ending::Failure {
+    CallEnding::Failure {
         outcome,
         error: Box::new(error),
         shown,
@@ -385,10 +385,10 @@ pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> Ending
 
 /// The work was stopped from outside. What the tool still said of it on its way out is told too: the output up to
 /// the deadline is often what explains it.
-pub(crate) fn stopped(ending: Ending, said: Option<ToolFailure>) -> Ending {
+pub(crate) fn stopped(ending: CallEnding, said: Option<ToolFailure>) -> CallEnding {
     match (ending, said) {
         (
-            Ending::Failure {
+            CallEnding::Failure {
                 outcome,
                 mut error,
                 by,
@@ -398,10 +398,10 @@ pub(crate) fn stopped(ending: Ending, said: Option<ToolFailure>) -> Ending {
         ) => {
             error.details = error.details.or_else(|| failure.details.take());
             error.hint = error.hint.or_else(|| failure.hint.take());
-            Ending::Failure {
+            CallEnding::Failure {
                 outcome,
                 error,
-                shown: Shown::of(&mut failure),
+                shown: FailureContent::of(&mut failure),
                 by,
             }
         }

@@ -27,10 +27,10 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use toolpost_model::{InvocationId, Principal, SessionId, ShareRefusal, ShareRules};
 
-pub(crate) use need::{Bound, Bounded, Wanted};
-use need::{Need, Ticket};
+use need::{AdmissionNeeds, QueueTicket};
+pub(crate) use need::{AdmissionRequest, ConcurrencyLimit, ConcurrencyLimitSubject};
 pub use outlook::{Outlook, OwnLimit, Slots, WaitReason};
-use table::Table;
+use table::SchedulerTable;
 
 /// How many calls run and wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,37 +59,37 @@ pub(crate) enum QueueFull {
 }
 
 pub(crate) struct Scheduler {
-    table: Mutex<Table>,
+    table: Mutex<SchedulerTable>,
 }
 
 /// What a call was given, given back when dropped.
 pub(crate) struct Permit {
     scheduler: Arc<Scheduler>,
-    given: Given,
+    given: PermitContent,
 }
 
-enum Given {
+enum PermitContent {
     /// A slot with its resources.
-    Slot(Arc<Need>),
+    Slot(Arc<AdmissionNeeds>),
     /// A place in the queue without a wish for a slot: for a call that waits for other calls, not for a turn.
     Place(Principal, SessionId),
 }
 
 /// A running call that let others go before it.
-pub(crate) struct Aside(Arc<Need>);
+pub(crate) struct YieldedSlot(Arc<AdmissionNeeds>);
 
 /// Leaves the queue when the caller stops waiting.
-struct Place<'a> {
+struct QueuePlaceGuard<'a> {
     scheduler: &'a Arc<Scheduler>,
-    ticket: Ticket,
+    ticket: QueueTicket,
     admitted: bool,
-    need: Arc<Need>,
+    need: Arc<AdmissionNeeds>,
 }
 
 impl Scheduler {
     pub(crate) fn new(limits: SchedulerLimits, rules: ShareRules) -> Arc<Self> {
         Arc::new(Self {
-            table: Mutex::new(Table::new(limits, rules)),
+            table: Mutex::new(SchedulerTable::new(limits, rules)),
         })
     }
 
@@ -101,13 +101,13 @@ impl Scheduler {
     /// Waits for a slot and the resources. `waiting` is called when the call has to queue, with what it waits for.
     pub(crate) async fn admit(
         self: &Arc<Self>,
-        wanted: Wanted<'_>,
+        wanted: AdmissionRequest<'_>,
         waiting: impl FnOnce(Vec<WaitReason>),
     ) -> Result<Permit, QueueFull> {
-        let need = Arc::new(Need::of(wanted)?);
+        let need = Arc::new(AdmissionNeeds::of(wanted)?);
         let permit = |need| Permit {
             scheduler: Arc::clone(self),
-            given: Given::Slot(need),
+            given: PermitContent::Slot(need),
         };
         let (ticket, admitted, reasons) = {
             let mut table = self.table.lock();
@@ -119,7 +119,7 @@ impl Scheduler {
             (table.enqueue(&need, admit)?, admitted, reasons)
         };
         waiting(reasons);
-        let mut place = Place {
+        let mut place = QueuePlaceGuard {
             scheduler: self,
             ticket,
             admitted: false,
@@ -131,8 +131,8 @@ impl Scheduler {
     }
 
     /// What a call would have to wait for if it came now.
-    pub(crate) fn look(&self, wanted: Wanted<'_>) -> Result<Outlook, QueueFull> {
-        let need = Need::of(wanted)?;
+    pub(crate) fn look(&self, wanted: AdmissionRequest<'_>) -> Result<Outlook, QueueFull> {
+        let need = AdmissionNeeds::of(wanted)?;
         Ok(outlook::of(&self.table.lock(), &need))
     }
 
@@ -143,7 +143,7 @@ impl Scheduler {
         session: &SessionId,
     ) -> Result<Permit, QueueFull> {
         self.table.lock().hold(principal, session)?;
-        let given = Given::Place(principal.clone(), session.clone());
+        let given = PermitContent::Place(principal.clone(), session.clone());
         Ok(Permit {
             scheduler: Arc::clone(self),
             given,
@@ -153,7 +153,7 @@ impl Scheduler {
     /// Gives a running call's turn to others while the call waits for somebody outside; [`come_back`](Self::come_back)
     /// takes it again. `None`: it keeps its turn, because others could change what it was decided on, or because it has
     /// the turn of the call above it.
-    pub(crate) fn step_aside(&self, call: InvocationId) -> Option<Aside> {
+    pub(crate) fn step_aside(&self, call: InvocationId) -> Option<YieldedSlot> {
         let mut table = self.table.lock();
         let need = table
             .holders
@@ -161,11 +161,11 @@ impl Scheduler {
             .filter(|need| !need.is_nested() && need.uses.is_empty())
             .cloned()?;
         table.release(&need);
-        Some(Aside(need))
+        Some(YieldedSlot(need))
     }
 
     /// Waits for a turn again. A call that runs already is never turned away: it waits however long the queue is.
-    pub(crate) async fn come_back(self: &Arc<Self>, Aside(need): Aside) {
+    pub(crate) async fn come_back(self: &Arc<Self>, YieldedSlot(need): YieldedSlot) {
         let (ticket, admitted) = {
             let mut table = self.table.lock();
             if table.admit_at_once(&need) {
@@ -174,7 +174,7 @@ impl Scheduler {
             let (admit, admitted) = oneshot::channel();
             (table.line_up(&need, admit), admitted)
         };
-        let mut place = Place {
+        let mut place = QueuePlaceGuard {
             scheduler: self,
             ticket,
             admitted: false,
@@ -189,14 +189,14 @@ impl Drop for Permit {
         let mut table = self.scheduler.table.lock();
         match &self.given {
             // One that stepped aside and never came back has nothing to give.
-            Given::Slot(need) if !table.holders.contains_key(&need.call) => {}
-            Given::Slot(need) => table.release(need),
-            Given::Place(principal, session) => table.let_go(principal, session),
+            PermitContent::Slot(need) if !table.holders.contains_key(&need.call) => {}
+            PermitContent::Slot(need) => table.release(need),
+            PermitContent::Place(principal, session) => table.let_go(principal, session),
         }
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlaceGuard<'_> {
     fn drop(&mut self) {
         if self.admitted {
             return;

@@ -15,7 +15,7 @@ use toolpost_model::{
 };
 
 use super::invocation::{CallRequest, CancelReason, LiveCall};
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 
 /// Hears of every call. Called from the calls' own tasks, so it never waits: what it has to do with what it hears it does
 /// elsewhere. Everything it hears has passed redaction.
@@ -65,7 +65,7 @@ pub struct WitnessedCall {
     /// The call that made it.
     pub parent: Option<InvocationId>,
     /// The tool that was found under that name.
-    entry: OnceLock<Arc<Entry>>,
+    entry: OnceLock<Arc<CatalogEntry>>,
 }
 
 impl WitnessedCall {
@@ -117,12 +117,12 @@ impl Witnesses {
 }
 
 /// A call and its witnesses.
-pub(crate) struct Watch {
+pub(crate) struct CallWitnesses {
     call: WitnessedCall,
     witnesses: Witnesses,
 }
 
-impl Watch {
+impl CallWitnesses {
     pub(super) fn hear(&self, event: &Event) {
         if !matches!(event.body, EventBody::Stage { .. }) {
             self.witnesses
@@ -161,7 +161,7 @@ impl LiveCall {
                 parent,
                 entry: OnceLock::new(),
             };
-            self.watch = Some(Box::new(Watch {
+            self.watch = Some(Box::new(CallWitnesses {
                 call,
                 witnesses: witnesses.clone(),
             }));
@@ -170,7 +170,7 @@ impl LiveCall {
     }
 
     /// Has the witnesses know which tool was found.
-    pub(crate) fn found(&self, entry: &Arc<Entry>) {
+    pub(crate) fn found(&self, entry: &Arc<CatalogEntry>) {
         if let Some(watch) = &self.watch {
             // A call that is taken up again after a question finds the same tool again.
             let _ = watch.call.entry.set(Arc::clone(entry));

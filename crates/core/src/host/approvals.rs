@@ -9,19 +9,20 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
-    ArgumentChange, InvocationId, PermissionRequest, Principal, PrincipalName, Role, Verdict,
+    ArgumentChange, InvocationId, PermissionRequest, Principal, PrincipalName, PrincipalRole,
+    Verdict,
 };
 
-use super::{Host, Inner};
+use super::{Host, HostInner};
 use crate::{
-    catalog::Violation,
-    flow::approval::{Closed, RememberedRule, RuleStoreError},
+    catalog::SchemaViolation,
+    flow::approval::{QuestionClosure, RememberedRule, RuleStoreError},
     record::journal::JournalError,
 };
 
 /// An answer that counts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Decided {
+pub struct VerdictReceipt {
     /// The question.
     pub ask_id: InvocationId,
     /// Whether it was a yes.
@@ -76,7 +77,7 @@ pub enum ApprovalError {
     OwnCall(PrincipalName),
     /// The other arguments do not fit the tool.
     #[error("the arguments do not fit: {}", .0.iter().map(told).collect::<Vec<_>>().join("; "))]
-    BadArguments(Vec<Violation>),
+    BadArguments(Vec<SchemaViolation>),
     /// No rule was suggested, or not this one.
     #[error("{}", nothing_to_remember(.asked.as_deref(), .offered))]
     NothingToRemember {
@@ -117,17 +118,19 @@ impl ApprovalError {
     }
 }
 
-impl From<Closed> for ApprovalError {
-    fn from(closed: Closed) -> Self {
+impl From<QuestionClosure> for ApprovalError {
+    fn from(closed: QuestionClosure) -> Self {
         match closed {
-            Closed::Decided { by, at, allowed } => Self::AlreadyDecided { by, at, allowed },
-            Closed::Expired => Self::Expired,
-            Closed::Withdrawn => Self::Withdrawn,
+            QuestionClosure::Decided { by, at, allowed } => {
+                Self::AlreadyDecided { by, at, allowed }
+            }
+            QuestionClosure::Expired => Self::Expired,
+            QuestionClosure::Withdrawn => Self::Withdrawn,
         }
     }
 }
 
-fn told(fault: &Violation) -> String {
+fn told(fault: &SchemaViolation) -> String {
     let at = if fault.at.is_empty() {
         "the arguments"
     } else {
@@ -161,7 +164,7 @@ impl Host {
     }
 
     /// What became of a question that does not wait any more, as far as this host remembers.
-    pub fn closed_approval(&self, id: InvocationId) -> Option<Closed> {
+    pub fn closed_approval(&self, id: InvocationId) -> Option<QuestionClosure> {
         self.inner.questions.closed(id)
     }
 
@@ -177,8 +180,8 @@ impl Host {
         id: InvocationId,
         verdict: Verdict,
         by: &Principal,
-    ) -> Result<Decided, ApprovalError> {
-        if by.role != Role::Operator {
+    ) -> Result<VerdictReceipt, ApprovalError> {
+        if by.role != PrincipalRole::Operator {
             return Err(ApprovalError::NotOperator);
         }
         let (inner, by) = (Arc::clone(&self.inner), by.clone());
@@ -221,7 +224,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 /// Ends questions that nobody answers in time. Holds the host weakly: a dropped host is really gone.
-pub(super) async fn watch_the_clock(host: Weak<Inner>, closing: CancellationToken) {
+pub(super) async fn watch_the_clock(host: Weak<HostInner>, closing: CancellationToken) {
     let Some(mut changes) = host.upgrade().map(|host| host.questions.changes()) else {
         return;
     };

@@ -7,23 +7,23 @@ use toolpost_model::{
     ArtifactError, ArtifactId, ArtifactRef, InvocationId, Principal, StoredArtifact,
 };
 
-use super::{Host, Inner, Sight};
+use super::{CallVisibility, Host, HostInner};
 use crate::record::{artifacts, journal::RecordKind, rendering::RecordedWay};
 
 /// The part of a result that lists what was kept.
 #[derive(Deserialize)]
-struct Listed {
+struct KeptArtifactList {
     #[serde(default)]
     artifacts: Vec<ArtifactRef>,
 }
 
-impl Inner {
+impl HostInner {
     /// Opens a kept piece of a call that `sight` shows. `asking` is the call that wants it, where a call does: of what
     /// hooks may still withhold, a running call has its own pieces and nobody else has any.
     pub(crate) async fn artifact(
         &self,
         id: ArtifactId,
-        sight: Sight<'_>,
+        sight: CallVisibility<'_>,
         asking: Option<InvocationId>,
     ) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
         let about = self.find_artifact(id, sight, asking).await?;
@@ -33,7 +33,7 @@ impl Inner {
     async fn find_artifact(
         &self,
         id: ArtifactId,
-        sight: Sight<'_>,
+        sight: CallVisibility<'_>,
         asking: Option<InvocationId>,
     ) -> Result<ArtifactRef, ArtifactError> {
         let unknown = || ArtifactError::Unknown(id);
@@ -58,7 +58,7 @@ impl Inner {
         let result = way(&ended.record.body)
             .and_then(|way| way.result)
             .ok_or_else(unknown)?;
-        let listed: Listed = serde_json::from_str(result.get()).map_err(|_| unknown())?;
+        let listed: KeptArtifactList = serde_json::from_str(result.get()).map_err(|_| unknown())?;
         listed
             .artifacts
             .into_iter()
@@ -75,7 +75,7 @@ impl Host {
         principal: &Principal,
     ) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
         self.inner
-            .artifact(id, Sight::ByRole(principal), None)
+            .artifact(id, CallVisibility::ByRole(principal), None)
             .await
     }
 }

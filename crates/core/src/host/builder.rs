@@ -8,7 +8,7 @@ use toolpost_model::{
 };
 
 use super::{
-    Host, Inner, Limits, PolicyHolder, State, approvals,
+    Host, HostInner, HostLimits, HostState, PolicyHolder, approvals,
     remembered::{self, FoundRules},
     retention,
 };
@@ -27,7 +27,7 @@ use crate::{
         blobs::{BlobStore, MemoryBlobs},
         journal::{Journal, JournalError, MemoryJournal},
         redaction::{HostRedactor, KnownSecrets, Redactor},
-        replay::{Cassette, CassetteError, Player, ReplayOptions, Scene},
+        replay::{Cassette, CassetteError, Player, ReplayOptions, ReplayScene},
         retention::Retention,
         room::{ArtifactRoom, JournalRoom},
     },
@@ -44,7 +44,7 @@ pub struct HostBuilder {
     blobs: Arc<dyn BlobStore>,
     redactor: Arc<dyn Redactor>,
     credentials: Vec<CredentialGrant>,
-    limits: Limits,
+    limits: HostLimits,
     settings: Box<dyn OperatorSettings>,
     source_limits: HashMap<String, usize>,
     require_shown: bool,
@@ -78,7 +78,7 @@ impl HostBuilder {
             blobs: Arc::new(MemoryBlobs::default()),
             redactor: Arc::new(KnownSecrets::default()),
             credentials: Vec::new(),
-            limits: Limits::default(),
+            limits: HostLimits::default(),
             settings: Box::new(HashMap::<String, ToolSettings>::new()),
             source_limits: HashMap::new(),
             require_shown: true,
@@ -179,7 +179,7 @@ impl HostBuilder {
 
     /// The limits.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: HostLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -232,11 +232,11 @@ impl HostBuilder {
         let Some((mut cassette, options)) = self.replay.take() else {
             return Ok(None);
         };
-        let Scene {
+        let ReplayScene {
             source,
             policy,
             settings,
-        } = Scene::of(&mut cassette);
+        } = ReplayScene::of(&mut cassette);
         self.sources = vec![Arc::new(source)];
         self.policy = Arc::new(policy);
         self.settings = Box::new(settings);
@@ -270,7 +270,7 @@ impl HostBuilder {
             notices: rules_notices,
         } = remembered::load(&self.rules, &*self.journal).await;
         let limit_of = |source: &Arc<dyn Source>| self.source_limits.get(source.name()).copied();
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(HostInner {
             source_limits: self.sources.iter().map(limit_of).collect(),
             scheduler: Scheduler::new(self.limits.scheduler, self.limits.shares),
             sources: self.sources,
@@ -291,7 +291,7 @@ impl HostBuilder {
             tenants: self.tenants,
             settings: ArcSwap::from_pointee(self.settings),
             refreshing: Default::default(),
-            state: State {
+            state: HostState {
                 catalog: ArcSwap::from_pointee(Catalog::empty()),
                 generation: 0.into(),
                 changes: Default::default(),
@@ -332,7 +332,7 @@ impl HostBuilder {
 }
 
 /// Listens to the sources. The task holds the host weakly: a dropped host is really gone.
-fn connect(inner: &Arc<Inner>) {
+fn connect(inner: &Arc<HostInner>) {
     for source in &inner.sources {
         let (refresh, redactor) = (
             Arc::clone(&inner.state.refresh),

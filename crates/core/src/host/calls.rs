@@ -12,20 +12,20 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
 use toolpost_model::{BoxFuture, InvocationId, ModelInput, Outcome, RequestId, SessionId, Stage};
 
-use super::{Host, Inner};
+use super::{Host, HostInner};
 use crate::{
-    call::{Answer, CallHandle, Way, drive, explain, refuse, rehearse, siblings},
+    call::{CallHandle, RecordedResult, StagePlan, drive, explain, refuse, rehearse, siblings},
     flow::{
-        invocation::{Call, CallRequest, CancelReason, LiveCall},
-        result::{self, Ending},
-        scheduling::batch::Member,
+        invocation::{CallRequest, CancelReason, LiveCall, PipelineCall},
+        result::{self, CallEnding},
+        scheduling::batch::BatchMember,
     },
     record::{
         journal::{JournalError, RecordKind, RequestKey, StoredRecord},
         redaction,
         rendering::RecordedWay,
     },
-    session::{Claimed, Session, UnderWay},
+    session::{RequestIdStatus, Session, UnderWay},
 };
 
 /// SHA-256 of tool and arguments: what makes two requests the same.
@@ -37,7 +37,7 @@ fn digest(tool: &str, input: &ModelInput) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-impl Inner {
+impl HostInner {
     /// The part of a new call that others may touch, with whoever hears of every call.
     fn begun(&self, request: &CallRequest) -> LiveCall {
         let live = LiveCall::new(InvocationId::new(), request, Arc::clone(&self.redactor));
@@ -45,7 +45,11 @@ impl Inner {
     }
 
     /// Runs a call in a task of its own.
-    pub(crate) fn spawn(self: &Arc<Self>, call: Call, way: Way) -> oneshot::Receiver<Arc<Answer>> {
+    pub(crate) fn spawn(
+        self: &Arc<Self>,
+        call: PipelineCall,
+        way: StagePlan,
+    ) -> oneshot::Receiver<Arc<RecordedResult>> {
         let shared = call.request.as_ref().map(|key| {
             let (tell, answer) = watch::channel(None);
             let under_way = UnderWay {
@@ -62,10 +66,10 @@ impl Inner {
     /// The same for a call whose request id is claimed already.
     fn spawn_claimed(
         self: &Arc<Self>,
-        call: Call,
-        way: Way,
-        shared: Option<Shared>,
-    ) -> oneshot::Receiver<Arc<Answer>> {
+        call: PipelineCall,
+        way: StagePlan,
+        shared: Option<SharedResultSender>,
+    ) -> oneshot::Receiver<Arc<RecordedResult>> {
         let (tell, answer) = oneshot::channel();
         let work = self.work(call, way, shared);
         self.state.tasks.spawn(async move {
@@ -86,13 +90,13 @@ impl Inner {
     /// with the answer is dropped once that is given out.
     fn work(
         self: &Arc<Self>,
-        call: Call,
-        way: Way,
-        shared: Option<Shared>,
-    ) -> impl Future<Output = (Arc<Answer>, Option<Member>)> + Send + 'static {
+        call: PipelineCall,
+        way: StagePlan,
+        shared: Option<SharedResultSender>,
+    ) -> impl Future<Output = (Arc<RecordedResult>, Option<BatchMember>)> + Send + 'static {
         // A call is a large value; boxed, it is not moved with every future around it.
         let (host, mut call) = (Arc::clone(self), Box::new(call));
-        let running = Running::begin(&host, &call);
+        let running = RunningCallGuard::begin(&host, &call);
         match siblings::join(&call) {
             Ok(member) => call.member = member,
             Err(ending) => {
@@ -122,9 +126,9 @@ impl Inner {
     /// Runs a call in the caller's task. Should the caller stop waiting, it finishes in one of its own.
     pub(crate) fn in_callers_task(
         self: &Arc<Self>,
-        call: Call,
-        way: Way,
-    ) -> impl Future<Output = Arc<Answer>> + Send + 'static {
+        call: PipelineCall,
+        way: StagePlan,
+    ) -> impl Future<Output = Arc<RecordedResult>> + Send + 'static {
         let (live, tasks) = (Arc::clone(&call.live), self.state.tasks.clone());
         live.await_answer();
         let work = self.work(call, way, None);
@@ -161,7 +165,10 @@ impl Inner {
     }
 
     /// The answer of an earlier call with this request id, where the record has one.
-    async fn recorded(&self, row: &StoredRecord) -> Result<Option<Arc<Answer>>, JournalError> {
+    async fn recorded(
+        &self,
+        row: &StoredRecord,
+    ) -> Result<Option<Arc<RecordedResult>>, JournalError> {
         let Some(id) = row.record.invocation_id else {
             return Ok(None);
         };
@@ -169,7 +176,7 @@ impl Inner {
             .recorded_end(id)
             .await?
             .and_then(|way| way.result)
-            .and_then(|result| Answer::recorded(&result)))
+            .and_then(|result| RecordedResult::recorded(&result)))
     }
 
     async fn recorded_end(&self, id: InvocationId) -> Result<Option<RecordedWay>, JournalError> {
@@ -199,12 +206,12 @@ impl Host {
             return self.ended(live, request, ending).await;
         }
         if let Err(refusal) = inner.journal_room.check(request.session.principal()) {
-            let call = Call::new(live, request, None);
+            let call = PipelineCall::new(live, request, None);
             return CallHandle::ready(refuse(inner, call, result::journal_share(&refusal)));
         }
-        let (way, on_drop) = (Way::Live(request.told()), request.on_drop());
+        let (way, on_drop) = (StagePlan::Live(request.told()), request.on_drop());
         let Some(id) = request.request_id.clone() else {
-            let answer = inner.spawn(Call::new(Arc::clone(&live), request, None), way);
+            let answer = inner.spawn(PipelineCall::new(Arc::clone(&live), request, None), way);
             return CallHandle::own(live, answer, on_drop);
         };
         let key = RequestKey {
@@ -218,7 +225,7 @@ impl Host {
             answer: under_way,
         };
         let claimed = request.session.claim(&key.id, mine);
-        if let Claimed::By(earlier) = claimed {
+        if let RequestIdStatus::By(earlier) = claimed {
             if earlier.digest == key.digest {
                 return CallHandle::shared(earlier.live, earlier.answer);
             }
@@ -232,35 +239,41 @@ impl Host {
             id: Some(key.id.clone()),
         };
         let repeat = match claimed {
-            Claimed::New => Ok(Repeat::First),
-            Claimed::MaybeKnown | Claimed::By(_) => self.repeat(&request.session, &key).await,
+            RequestIdStatus::New => Ok(RequestIdLookup::First),
+            RequestIdStatus::MaybeKnown | RequestIdStatus::By(_) => {
+                self.repeat(&request.session, &key).await
+            }
         };
         let ending = match repeat {
-            Ok(Repeat::First) => {
+            Ok(RequestIdLookup::First) => {
                 claim.keep();
-                let call = Call::new(Arc::clone(&live), request, Some(key));
+                let call = PipelineCall::new(Arc::clone(&live), request, Some(key));
                 return CallHandle::own(
                     live,
                     inner.spawn_claimed(call, way, Some(shared)),
                     on_drop,
                 );
             }
-            Ok(Repeat::Of(answer)) => {
+            Ok(RequestIdLookup::Of(answer)) => {
                 shared.send_replace(Some(Arc::clone(&answer)));
                 return CallHandle::ready(answer);
             }
-            Ok(Repeat::Conflict) => result::request_conflict(key.id.as_str()),
-            Ok(Repeat::Lost) => result::outcome_unknown(),
-            Ok(Repeat::Parked(ask_id)) => result::approval_pending(&request.tool, ask_id),
+            Ok(RequestIdLookup::Conflict) => result::request_conflict(key.id.as_str()),
+            Ok(RequestIdLookup::Lost) => result::outcome_unknown(),
+            Ok(RequestIdLookup::Parked(ask_id)) => result::approval_pending(&request.tool, ask_id),
             Err(error) => result::journal_refuses(&error),
         };
         drop(claim);
         self.ended(live, request, ending).await
     }
 
-    async fn repeat(&self, session: &Session, key: &RequestKey) -> Result<Repeat, JournalError> {
+    async fn repeat(
+        &self,
+        session: &Session,
+        key: &RequestKey,
+    ) -> Result<RequestIdLookup, JournalError> {
         let Some(row) = self.inner.first_record(session, &key.id).await? else {
-            return Ok(Repeat::First);
+            return Ok(RequestIdLookup::First);
         };
         if row
             .record
@@ -268,19 +281,21 @@ impl Host {
             .as_ref()
             .is_none_or(|first| first.digest != key.digest)
         {
-            return Ok(Repeat::Conflict);
+            return Ok(RequestIdLookup::Conflict);
         }
         match self.inner.recorded(&row).await? {
             // The host did not take it that time, so nothing stands in the way of trying again.
-            Some(answer) if answer.result().outcome == Outcome::Rejected => Ok(Repeat::First),
-            Some(answer) => Ok(Repeat::Of(answer)),
+            Some(answer) if answer.result().outcome == Outcome::Rejected => {
+                Ok(RequestIdLookup::First)
+            }
+            Some(answer) => Ok(RequestIdLookup::Of(answer)),
             // On record without an end and not under way: the end could not be written, unless it waits for an
             // answer that this host cannot ask for.
             None => Ok(self
                 .inner
                 .parked(&row)
                 .await?
-                .map_or(Repeat::Lost, Repeat::Parked)),
+                .map_or(RequestIdLookup::Lost, RequestIdLookup::Parked)),
         }
     }
 
@@ -289,11 +304,11 @@ impl Host {
         &self,
         session: &Session,
         id: &RequestId,
-    ) -> Result<Option<Earlier>, JournalError> {
+    ) -> Result<Option<EarlierCall>, JournalError> {
         let id = self.inner.recordable(id.clone());
         let running = || {
             let found = session.under_way(&id)?;
-            Some(Earlier {
+            Some(EarlierCall {
                 tool: found.live.tool.clone(),
                 call: CallHandle::shared(found.live, found.answer),
             })
@@ -309,7 +324,7 @@ impl Host {
             .ok()
             .and_then(|way| way.call);
         match (recorded, call) {
-            (Some(answer), Some(call)) => Ok(Some(Earlier {
+            (Some(answer), Some(call)) => Ok(Some(EarlierCall {
                 tool: call.tool,
                 call: CallHandle::ready(answer),
             })),
@@ -345,7 +360,7 @@ impl Host {
     /// A call without a request id runs in the caller's own task, which spares a hand-over between threads.
     /// Should the caller stop waiting, the call is told to stop and finishes in a task of its own, so that it
     /// still gets its end. A call in the background is waited for too, and goes on where the caller does not wait.
-    pub async fn call(&self, request: CallRequest) -> Arc<Answer> {
+    pub async fn call(&self, request: CallRequest) -> Arc<RecordedResult> {
         let inner = &self.inner;
         let elsewhere = request.request_id.is_some() || request.background;
         let is_refused = inner
@@ -361,16 +376,21 @@ impl Host {
         }
         request.session.touch();
         let live = Arc::new(inner.begun(&request));
-        let way = Way::Live(request.acknowledged);
+        let way = StagePlan::Live(request.acknowledged);
         inner
-            .in_callers_task(Call::new(live, request, None), way)
+            .in_callers_task(PipelineCall::new(live, request, None), way)
             .await
     }
 
     /// A call that ends before it begins still passes the end of the way and is on record.
-    async fn ended(&self, live: Arc<LiveCall>, request: CallRequest, ending: Ending) -> CallHandle {
-        let way = Way::Live(request.acknowledged);
-        let mut call = Call::new(live, request, None);
+    async fn ended(
+        &self,
+        live: Arc<LiveCall>,
+        request: CallRequest,
+        ending: CallEnding,
+    ) -> CallHandle {
+        let way = StagePlan::Live(request.acknowledged);
+        let mut call = PipelineCall::new(live, request, None);
         call.ending = Some(ending);
         call.stage = Stage::Map;
         let answer = drive(&self.inner, &mut call, way).await;
@@ -385,22 +405,22 @@ impl Host {
             &request,
             Arc::clone(&self.inner.redactor),
         ));
-        let mut call = Call::new(live, request, None);
+        let mut call = PipelineCall::new(live, request, None);
         rehearse(&self.inner, &mut call).await;
         explain::explain(&self.inner, call)
     }
 }
 
 /// A call the host knows as running. Whatever becomes of the call, it does not stay known when this is dropped.
-struct Running {
-    host: Arc<Inner>,
+struct RunningCallGuard {
+    host: Arc<HostInner>,
     live: Arc<LiveCall>,
     session: Arc<Session>,
     request: Option<RequestId>,
 }
 
-impl Running {
-    fn begin(host: &Arc<Inner>, call: &Call) -> Self {
+impl RunningCallGuard {
+    fn begin(host: &Arc<HostInner>, call: &PipelineCall) -> Self {
         host.state
             .running
             .lock()
@@ -419,7 +439,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCallGuard {
     fn drop(&mut self) {
         self.live.accepted();
         drop(self.live.take_listener());
@@ -454,19 +474,19 @@ impl Drop for Claim {
 }
 
 /// Tells everybody who waits for the same request.
-type Shared = watch::Sender<Option<Arc<Answer>>>;
+type SharedResultSender = watch::Sender<Option<Arc<RecordedResult>>>;
 
 /// A call that runs in its caller's task, until the caller drops it.
 struct InCallersTask {
-    work: Option<BoxFuture<'static, Arc<Answer>>>,
+    work: Option<BoxFuture<'static, Arc<RecordedResult>>>,
     live: Arc<LiveCall>,
     tasks: TaskTracker,
 }
 
 impl Future for InCallersTask {
-    type Output = Arc<Answer>;
+    type Output = Arc<RecordedResult>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Arc<Answer>> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Arc<RecordedResult>> {
         let Some(work) = self.work.as_mut() else {
             return Poll::Pending;
         };
@@ -492,16 +512,16 @@ impl Drop for InCallersTask {
 }
 
 /// An earlier call, found by its request id.
-pub struct Earlier {
+pub struct EarlierCall {
     /// The tool as it was called.
     pub tool: String,
     /// The call, or its answer.
     pub call: CallHandle,
 }
 
-enum Repeat {
+enum RequestIdLookup {
     First,
-    Of(Arc<Answer>),
+    Of(Arc<RecordedResult>),
     Conflict,
     Lost,
     Parked(InvocationId),

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use parking_lot::Mutex;
 use toolpost_model::{SurfaceId, ToolId};
 
-use super::Inner;
+use super::HostInner;
 use crate::{
     catalog::{Catalog, Surface},
     record::{
@@ -17,15 +17,15 @@ use crate::{
 
 /// What this host has on record of its tools and surfaces.
 #[derive(Default)]
-pub(super) struct Declared {
+pub(super) struct RecordedDeclarations {
     /// `None` before the start is on record: what is written then would belong to the host before.
-    catalog: tokio::sync::Mutex<Option<Told>>,
+    catalog: tokio::sync::Mutex<Option<RecordedCatalog>>,
     surfaces: Mutex<HashSet<SurfaceId>>,
 }
 
 /// The catalog that the record tells.
 #[derive(Default)]
-struct Told {
+struct RecordedCatalog {
     on_record: Option<CatalogOnRecord>,
     tools: HashMap<ToolId, [u8; 32]>,
 }
@@ -38,7 +38,7 @@ fn tools_of(catalog: &Catalog) -> impl Iterator<Item = (&ToolId, [u8; 32])> {
     ids.zip(catalog.digest().tools.iter().copied())
 }
 
-impl Inner {
+impl HostInner {
     /// Whether the record tells the catalog as it is now.
     pub(crate) fn is_told_by(&self, on_record: &CatalogOnRecord) -> bool {
         self.state.catalog.load().digest().whole == on_record.digest
@@ -57,7 +57,7 @@ impl Inner {
                 .collect(),
             None => HashMap::new(),
         };
-        *self.state.declared.catalog.lock().await = Some(Told {
+        *self.state.declared.catalog.lock().await = Some(RecordedCatalog {
             on_record: same,
             tools,
         });

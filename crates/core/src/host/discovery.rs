@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use toolpost_model::{ToolId, Visibility};
 
-use super::{Host, Inner};
+use super::{Host, HostInner};
 use crate::{
-    catalog::{Listing, ToolFilter},
+    catalog::{SurfaceEntry, ToolFilter},
     record::{
         journal::{Record, RecordKind, Strength},
         rendering::{DiscoveredBody, DiscoveryWay, written},
@@ -15,7 +15,7 @@ use crate::{
     session::Session,
 };
 
-impl Inner {
+impl HostInner {
     /// Puts those of the deferred tools on record that a session was not shown before, and lets it call them from then on. A
     /// tool whose discovery could not be recorded stays undiscovered, so that the next list records it.
     async fn discover(
@@ -48,7 +48,7 @@ impl Inner {
 
 impl Host {
     /// Lists or searches the tools a session may see. Deferred tools that are listed count as shown.
-    pub async fn list(&self, session: &Session, filter: &ToolFilter) -> Vec<Listing> {
+    pub async fn list(&self, session: &Session, filter: &ToolFilter) -> Vec<SurfaceEntry> {
         session.touch();
         self.inner.freshen_sources().await;
         let surface = self.surface(session);
@@ -83,7 +83,7 @@ impl Host {
     }
 
     /// One tool by name, where the session may see it. Counts as shown.
-    pub async fn show(&self, session: &Session, name: &str) -> Option<Listing> {
+    pub async fn show(&self, session: &Session, name: &str) -> Option<SurfaceEntry> {
         session.touch();
         let surface = self.surface(session);
         let (entry, visibility) = surface.find(name)?;
@@ -97,7 +97,7 @@ impl Host {
                     .await;
             }
         }
-        Some(Listing {
+        Some(SurfaceEntry {
             entry: Arc::clone(entry),
             visibility,
         })

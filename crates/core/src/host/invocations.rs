@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use toolpost_model::{InvocationId, Principal, Role, SessionId, Stage};
+use toolpost_model::{InvocationId, Principal, PrincipalRole, SessionId, Stage};
 
-use super::{Host, Inner};
+use super::{Host, HostInner};
 use crate::{
     flow::invocation::{CancelReason, LiveCall},
     record::{
@@ -48,30 +48,34 @@ pub enum StatusWord {
 
 /// Whose calls somebody may look at.
 #[derive(Clone, Copy)]
-pub(crate) enum Sight<'a> {
+pub(crate) enum CallVisibility<'a> {
     /// An operator sees every call, anybody else their own.
     ByRole(&'a Principal),
     /// Their own only, whatever their role: a tool that acts for somebody acts on their calls alone.
     OwnOnly(&'a Principal),
 }
 
-impl Sight<'_> {
+impl CallVisibility<'_> {
     pub(super) fn shows(self, owner: &Principal) -> bool {
         match self {
-            Self::ByRole(viewer) => viewer.role == Role::Operator || owner == viewer,
+            Self::ByRole(viewer) => viewer.role == PrincipalRole::Operator || owner == viewer,
             Self::OwnOnly(viewer) => owner == viewer,
         }
     }
 }
 
-impl Inner {
-    pub(super) fn live(&self, id: InvocationId, sight: Sight<'_>) -> Option<Arc<LiveCall>> {
+impl HostInner {
+    pub(super) fn live(
+        &self,
+        id: InvocationId,
+        sight: CallVisibility<'_>,
+    ) -> Option<Arc<LiveCall>> {
         let live = self.state.running.lock().get(&id).cloned();
         live.filter(|live| sight.shows(live.principal()))
     }
 
-    pub(crate) fn cancel(&self, id: InvocationId, sight: Sight<'_>) -> bool {
-        let (Sight::ByRole(by) | Sight::OwnOnly(by)) = sight;
+    pub(crate) fn cancel(&self, id: InvocationId, sight: CallVisibility<'_>) -> bool {
+        let (CallVisibility::ByRole(by) | CallVisibility::OwnOnly(by)) = sight;
         self.live(id, sight)
             .inspect(|live| live.cancel(CancelReason::Requested, Some(by)))
             .is_some()
@@ -80,7 +84,7 @@ impl Inner {
     pub(crate) async fn invocation(
         &self,
         id: InvocationId,
-        sight: Sight<'_>,
+        sight: CallVisibility<'_>,
     ) -> Result<Option<InvocationView>, JournalError> {
         if let Some(live) = self.live(id, sight) {
             return Ok(Some(InvocationView {
@@ -127,7 +131,7 @@ impl Inner {
     pub(crate) async fn wait(
         &self,
         id: InvocationId,
-        sight: Sight<'_>,
+        sight: CallVisibility<'_>,
         most: Duration,
     ) -> Result<Option<InvocationView>, JournalError> {
         if let Some(live) = self.live(id, sight) {
@@ -140,7 +144,7 @@ impl Inner {
 impl Host {
     /// Tells a running call to stop. `false`: it is not running, or not this caller's.
     pub fn cancel(&self, id: InvocationId, principal: &Principal) -> bool {
-        self.inner.cancel(id, Sight::ByRole(principal))
+        self.inner.cancel(id, CallVisibility::ByRole(principal))
     }
 
     /// Where a call stands. Agents see their own only.
@@ -149,7 +153,9 @@ impl Host {
         id: InvocationId,
         principal: &Principal,
     ) -> Result<Option<InvocationView>, JournalError> {
-        self.inner.invocation(id, Sight::ByRole(principal)).await
+        self.inner
+            .invocation(id, CallVisibility::ByRole(principal))
+            .await
     }
 
     /// Up to `limit` records of a session with numbers over `after`: see [`of_session`](crate::Journal::of_session). Whoever has the
@@ -186,7 +192,9 @@ impl Host {
         principal: &Principal,
         most: Duration,
     ) -> Result<Option<InvocationView>, JournalError> {
-        self.inner.wait(id, Sight::ByRole(principal), most).await
+        self.inner
+            .wait(id, CallVisibility::ByRole(principal), most)
+            .await
     }
 }
 

@@ -9,9 +9,9 @@ use std::{
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use toolpost_model::{Access, Declaration, PathRulesInForce, Principal, Rule};
+use toolpost_model::{Declaration, PathRulesInForce, Principal, ResourceAccess, Rule};
 
-use super::{Host, Inner};
+use super::{Host, HostInner};
 use crate::{
     catalog::CatalogNotice,
     flow::{
@@ -35,7 +35,7 @@ impl PathRulesInForce for InForce {
         self.engine.has_path_rules(caller.unwrap_or(&ANY_CALLER))
     }
 
-    fn may_use(&self, path: &Path, access: Access, caller: Option<&Principal>) -> bool {
+    fn may_use(&self, path: &Path, access: ResourceAccess, caller: Option<&Principal>) -> bool {
         self.engine.may_use(
             path,
             access,
@@ -62,17 +62,17 @@ impl PathRulesInForce for InForce {
 pub(crate) struct PolicyHolder {
     in_force: ArcSwap<InForce>,
     /// What the engine in force is made of. Held while one is made, so that two changes never lose one another.
-    parts: Mutex<Parts>,
+    parts: Mutex<PolicyParts>,
     /// The authorities that rules may delegate to.
     authorities: Authorities,
 }
 
-struct Parts {
+struct PolicyParts {
     own: Arc<dyn PolicyEngine>,
     remembered: Vec<RememberedRule>,
 }
 
-impl Parts {
+impl PolicyParts {
     fn engine(&self) -> Arc<dyn PolicyEngine> {
         let rules: Vec<Rule> = self
             .remembered
@@ -95,7 +95,7 @@ impl PolicyHolder {
         remembered: Vec<RememberedRule>,
         authorities: Authorities,
     ) -> Self {
-        let parts = Parts { own, remembered };
+        let parts = PolicyParts { own, remembered };
         let in_force = ArcSwap::from_pointee(InForce {
             generation: 0,
             engine: parts.engine(),
@@ -115,7 +115,7 @@ impl PolicyHolder {
         self.in_force.load_full()
     }
 
-    fn change(&self, change: impl FnOnce(&mut Parts)) {
+    fn change(&self, change: impl FnOnce(&mut PolicyParts)) {
         let mut parts = self.parts.lock();
         change(&mut parts);
         let generation = self.in_force.load().generation + 1;
@@ -162,13 +162,13 @@ impl PolicyHolder {
     }
 }
 
-impl Inner {
+impl HostInner {
     /// The engine that decides in a session: the host's, with the session's own rules where it has some.
     pub(crate) fn engine(&self, session: &Session) -> Arc<dyn PolicyEngine> {
         session.engine(&self.policy.in_force())
     }
 
-    fn change_policy(&self, change: impl FnOnce(&mut Parts)) {
+    fn change_policy(&self, change: impl FnOnce(&mut PolicyParts)) {
         self.policy.change(change);
         // What is denied outright is not shown, so surfaces may be others now.
         self.moved_on();

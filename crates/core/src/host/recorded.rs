@@ -2,7 +2,7 @@
 
 use toolpost_model::{InvocationId, Principal, SessionId};
 
-use super::{Host, Sight};
+use super::{CallVisibility, Host};
 use crate::record::{
     journal::{JournalError, StoredRecord},
     query::Query,
@@ -28,7 +28,8 @@ impl Host {
         viewer: &Principal,
     ) -> Result<Option<CallOnRecord>, JournalError> {
         let rows = self.inner.journal.records_of(id).await?;
-        Ok(CallOnRecord::of(&rows).filter(|call| Sight::ByRole(viewer).shows(&call.principal)))
+        Ok(CallOnRecord::of(&rows)
+            .filter(|call| CallVisibility::ByRole(viewer).shows(&call.principal)))
     }
 
     /// The calls on record that a query wants, newest first: whose they are is for [`recorded_call`](Self::recorded_call)

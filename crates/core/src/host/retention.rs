@@ -5,13 +5,17 @@ use std::{collections::HashSet, sync::Weak, time::Duration};
 use tokio_util::sync::CancellationToken;
 use toolpost_model::SessionId;
 
-use super::{Inner, sessions};
-use crate::record::retention::{Needed, Retention, prune};
+use super::{HostInner, sessions};
+use crate::record::retention::{Retention, RetentionExemptions, prune};
 
 const EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// Holds the host only while it works: a dropped host is really gone.
-pub(super) async fn keep_to(retention: Retention, host: Weak<Inner>, closing: CancellationToken) {
+pub(super) async fn keep_to(
+    retention: Retention,
+    host: Weak<HostInner>,
+    closing: CancellationToken,
+) {
     loop {
         let Some(held) = host.upgrade() else { return };
         tokio::select! {
@@ -28,7 +32,7 @@ pub(super) async fn keep_to(retention: Retention, host: Weak<Inner>, closing: Ca
     }
 }
 
-impl Inner {
+impl HostInner {
     fn opened_sessions(&self) -> HashSet<SessionId> {
         let sessions = self.state.sessions.read();
         sessions
@@ -40,7 +44,7 @@ impl Inner {
 
     async fn prune(&self, retention: Retention) {
         let now = crate::port::now();
-        let needed = Needed {
+        let needed = RetentionExemptions {
             now,
             session_idle: self.limits.session_idle,
             sessions: self.opened_sessions(),

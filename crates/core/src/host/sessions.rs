@@ -2,16 +2,18 @@
 
 use std::{sync::Arc, time::Duration};
 
-use toolpost_model::{InvocationId, Principal, Role, Scope, SessionId, SurfaceRequest};
+use toolpost_model::{
+    InvocationId, Principal, PrincipalRole, SessionId, SurfaceRequest, SurfaceScope,
+};
 
-use super::{Host, Inner};
+use super::{Host, HostInner};
 use crate::{
     flow::invocation::CancelReason,
     record::{
         journal::{JournalError, Record, RecordKind, Strength},
         rendering::SessionBody,
     },
-    session::{Origin, Session},
+    session::{Session, SessionOrigin},
 };
 
 /// Why a session cannot be had.
@@ -48,17 +50,17 @@ pub(super) fn is_default(id: &SessionId) -> bool {
 /// Whose such a session is.
 fn default_owner(id: &SessionId) -> Option<Principal> {
     let (role, name) = id.as_str().strip_prefix(DEFAULT)?.split_once(':')?;
-    let role = [Role::Agent, Role::Operator]
+    let role = [PrincipalRole::Agent, PrincipalRole::Operator]
         .into_iter()
         .find(|known| known.as_str() == role)?;
     match role {
         _ if name.is_empty() => None,
-        Role::Agent => Some(Principal::agent(name)),
-        Role::Operator => Some(Principal::operator(name)),
+        PrincipalRole::Agent => Some(Principal::agent(name)),
+        PrincipalRole::Operator => Some(Principal::operator(name)),
     }
 }
 
-impl Inner {
+impl HostInner {
     /// Whose a session in memory is.
     pub(super) fn principal_of(&self, session: Option<&SessionId>) -> Option<Principal> {
         let sessions = self.state.sessions.read();
@@ -133,7 +135,7 @@ impl Inner {
                     principal.clone(),
                     request,
                     self.sources.len(),
-                    Origin::Earlier,
+                    SessionOrigin::Earlier,
                 ))
             }
         }
@@ -144,11 +146,15 @@ impl Inner {
     fn of_tenant(&self, principal: &Principal, mut request: SurfaceRequest) -> SurfaceRequest {
         request.tenant = self.tenants.get(&principal.name).cloned();
         request.scope = match (request.scope, &request.tenant) {
-            (Scope::Session | Scope::Tenant, Some(_)) => Scope::Tenant,
-            (Scope::Session | Scope::Tenant, None) => Scope::Session,
-            (narrower @ (Scope::Turn | Scope::Task | Scope::Skill | Scope::ModelRequest), _) => {
-                narrower
-            }
+            (SurfaceScope::Session | SurfaceScope::Tenant, Some(_)) => SurfaceScope::Tenant,
+            (SurfaceScope::Session | SurfaceScope::Tenant, None) => SurfaceScope::Session,
+            (
+                narrower @ (SurfaceScope::Turn
+                | SurfaceScope::Task
+                | SurfaceScope::Skill
+                | SurfaceScope::ModelRequest),
+                _,
+            ) => narrower,
         };
         request
     }
@@ -158,7 +164,8 @@ impl Inner {
         id: &SessionId,
         principal: &Principal,
     ) -> Result<Arc<Session>, SessionError> {
-        let may_have = |owner: &Principal| owner == principal || principal.role == Role::Operator;
+        let may_have =
+            |owner: &Principal| owner == principal || principal.role == PrincipalRole::Operator;
         // No record tells of it, since nobody opened it: it is there as long as its owner.
         if let Some(owner) = default_owner(id).filter(may_have)
             && self.known(id).is_none()
@@ -173,7 +180,7 @@ impl Inner {
                 owner,
                 request,
                 sources,
-                Origin::Earlier,
+                SessionOrigin::Earlier,
             )));
         }
         self.find_for(id, |owner, _| may_have(owner)).await
@@ -208,7 +215,7 @@ impl Inner {
         }
         self.make_room(&owner)?;
         let (surface, sources) = (self.of_tenant(&owner, body.surface), self.sources.len());
-        let session = Session::new(id.clone(), owner, surface, sources, Origin::Earlier);
+        let session = Session::new(id.clone(), owner, surface, sources, SessionOrigin::Earlier);
         Ok(self.keep(session.with_credential(body.credential)))
     }
 }
@@ -258,7 +265,7 @@ impl Host {
         );
         self.inner.append(opened, Strength::Committed).await?;
         let sources = self.inner.sources.len();
-        let session = Session::new(id, principal, request, sources, Origin::Opened);
+        let session = Session::new(id, principal, request, sources, SessionOrigin::Opened);
         Ok(self.inner.keep(session.with_credential(credential)))
     }
 
@@ -319,7 +326,7 @@ impl Host {
                     principal.clone(),
                     request,
                     sources,
-                    Origin::Earlier,
+                    SessionOrigin::Earlier,
                 ))
             }
         }

@@ -11,9 +11,9 @@ use toolpost_model::{
     Visibility,
 };
 
-use super::{Host, Inner};
+use super::{Host, HostInner};
 use crate::{
-    catalog::{Entry, Surface},
+    catalog::{CatalogEntry, Surface},
     session::Session,
 };
 
@@ -65,7 +65,7 @@ impl Newsroom {
     }
 }
 
-impl Inner {
+impl HostInner {
     /// Asks the sources that do not tell of changes whether their lists changed.
     pub(super) async fn freshen_sources(self: &Arc<Self>) {
         let asked: Vec<_> = self
@@ -168,7 +168,7 @@ impl Host {
             for kept in &mut health.quarantined {
                 kept.diff = self.redacted(&kept.diff).into_owned();
             }
-            let usable = |entry: &&Arc<Entry>| {
+            let usable = |entry: &&Arc<CatalogEntry>| {
                 entry.source.0 == place
                     && !matches!(entry.declaration().lifecycle, Lifecycle::RequiresSetup(_))
             };

@@ -28,10 +28,10 @@ const PIECE: usize = 128 << 10;
 
 /// What a running call has kept so far.
 #[derive(Default)]
-pub(crate) struct CallArtifacts(Mutex<List>);
+pub(crate) struct CallArtifacts(Mutex<CallArtifactList>);
 
 #[derive(Default)]
-struct List {
+struct CallArtifactList {
     begun: u32,
     kept: Vec<ArtifactRef>,
     /// The result is made: what the tool hands over from now on would be named nowhere.
@@ -113,7 +113,7 @@ impl CallArtifacts {
 }
 
 /// A piece on its way into the store.
-pub(crate) struct Sink {
+pub(crate) struct RedactingArtifactSink {
     id: ArtifactId,
     name: String,
     media_type: String,
@@ -132,7 +132,7 @@ enum SinkState {
     Failed(ArtifactError),
 }
 
-impl Sink {
+impl RedactingArtifactSink {
     /// Begins a piece of a running call.
     pub(crate) async fn begin(
         live: Arc<LiveCall>,
@@ -213,7 +213,7 @@ impl Sink {
     }
 }
 
-impl ArtifactSink for Sink {
+impl ArtifactSink for RedactingArtifactSink {
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), ArtifactError>> {
         Box::pin(self.add(bytes))
     }
@@ -253,7 +253,7 @@ fn not_kept(error: BlobError) -> ArtifactError {
 }
 
 /// A kept piece, open for reading.
-struct Opened {
+struct OpenArtifact {
     about: ArtifactRef,
     blob: Arc<dyn Blob>,
 }
@@ -272,7 +272,7 @@ pub(crate) async fn open(
     if blob.size() != about.size {
         return Err(ArtifactError::Damaged(about.id));
     }
-    Ok(Arc::new(Opened { about, blob }))
+    Ok(Arc::new(OpenArtifact { about, blob }))
 }
 
 fn not_read(error: BlobError, id: ArtifactId) -> ArtifactError {
@@ -285,7 +285,7 @@ fn not_read(error: BlobError, id: ArtifactId) -> ArtifactError {
     }
 }
 
-impl StoredArtifact for Opened {
+impl StoredArtifact for OpenArtifact {
     fn about(&self) -> &ArtifactRef {
         &self.about
     }

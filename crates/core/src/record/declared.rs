@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use toolpost_model::{
-    ContentDigest, Declaration, EffectOrigin, HiddenReason, Role, SandboxProfile, SourceProblem,
-    SurfaceId, SurfaceRequest, ToolId, Visibility,
+    ContentDigest, Declaration, EffectOrigin, HiddenReason, PrincipalRole, SandboxProfile,
+    SourceProblem, SurfaceId, SurfaceRequest, ToolId, Visibility,
 };
 
 use crate::{
-    catalog::{Entry, Surface},
+    catalog::{CatalogEntry, Surface},
     flow::{credentials::Credentials, invocation::micros},
     record::{redaction::Redactor, rendering::written},
 };
@@ -97,7 +97,7 @@ impl ToolTerms {
         *self == Self::default()
     }
 
-    fn of(entry: &Entry, credentials: &Credentials) -> Self {
+    fn of(entry: &CatalogEntry, credentials: &Credentials) -> Self {
         let set = &entry.settings;
         let millis = |time: std::time::Duration| micros(time) / 1_000;
         Self {
@@ -131,7 +131,7 @@ const TOOL_ROOM: usize = 2_048;
 
 /// A tool as its record has it: JSON, without what must not be written.
 pub(crate) fn tool_text(
-    entry: &Entry,
+    entry: &CatalogEntry,
     credentials: &Credentials,
     redactor: &dyn Redactor,
 ) -> String {
@@ -239,7 +239,7 @@ pub struct SurfaceBody {
     /// What it was built for.
     pub request: SurfaceRequest,
     /// For whom.
-    pub role: Role,
+    pub role: PrincipalRole,
     /// The catalog it looks at.
     pub catalog: ContentDigest,
     /// Tools that are listed.

@@ -14,7 +14,7 @@ use toolpost_model::ErrorClass;
 
 use super::journal::StoredRecord;
 use agent_tool::AgentTool;
-use audit::Audit;
+use audit::AuditExport;
 pub use inputs::{InputChange, InputTrail};
 
 /// In which form records are written.
@@ -46,38 +46,38 @@ impl ExportError {
 }
 
 /// Turns records into lines.
-pub struct Export(Form);
+pub struct Export(ExportWriter);
 
-enum Form {
+enum ExportWriter {
     AgentTool(Box<AgentTool>),
     Jsonl,
-    Audit(Audit),
+    Audit(AuditExport),
 }
 
 impl Export {
     /// Begins an export.
     pub fn new(format: ExportFormat) -> Self {
         Self(match format {
-            ExportFormat::AgentTool => Form::AgentTool(Box::default()),
-            ExportFormat::Jsonl => Form::Jsonl,
-            ExportFormat::A2eAudit(error_code) => Form::Audit(Audit::new(error_code)),
+            ExportFormat::AgentTool => ExportWriter::AgentTool(Box::default()),
+            ExportFormat::Jsonl => ExportWriter::Jsonl,
+            ExportFormat::A2eAudit(error_code) => ExportWriter::Audit(AuditExport::new(error_code)),
         })
     }
 
     /// Takes the next record and adds the lines that it completes.
     pub fn take(&mut self, row: &StoredRecord, lines: &mut Vec<String>) -> Result<(), ExportError> {
         match &mut self.0 {
-            Form::AgentTool(form) => form.take(row, lines),
-            Form::Jsonl => jsonl::line(row).map(|line| lines.push(line)),
-            Form::Audit(form) => form.take(row, lines),
+            ExportWriter::AgentTool(form) => form.take(row, lines),
+            ExportWriter::Jsonl => jsonl::line(row).map(|line| lines.push(line)),
+            ExportWriter::Audit(form) => form.take(row, lines),
         }
     }
 
     /// There are no more records: what is told of calls that have no end yet.
     pub fn finish(&mut self, lines: &mut Vec<String>) {
         match &mut self.0 {
-            Form::AgentTool(form) => form.finish(lines),
-            Form::Jsonl | Form::Audit(_) => {}
+            ExportWriter::AgentTool(form) => form.finish(lines),
+            ExportWriter::Jsonl | ExportWriter::Audit(_) => {}
         }
     }
 }

@@ -66,7 +66,7 @@ impl Facets {
 
 /// The parts of a body that facets are made of, and what else a check of the record looks at.
 #[derive(Deserialize)]
-struct Body<'a> {
+struct FacetRecordBody<'a> {
     #[serde(borrow, default)]
     tool_id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -102,7 +102,7 @@ pub struct NamedContent {
 }
 
 /// What the first record of a call says.
-struct Beginning {
+struct FirstCallRecord {
     tool_id: Option<String>,
     asked: String,
     principal: String,
@@ -161,7 +161,7 @@ impl ToldFacets {
 /// Reads facets from records, which come in their order. Remembers the calls that have not ended.
 #[derive(Default)]
 pub struct FacetReader {
-    open: HashMap<InvocationId, Beginning>,
+    open: HashMap<InvocationId, FirstCallRecord>,
 }
 
 impl FacetReader {
@@ -170,18 +170,19 @@ impl FacetReader {
         let id = record.invocation_id?;
         match record.kind {
             RecordKind::Accepted | RecordKind::Asked | RecordKind::Started => {
-                let Body { tool_id, call, .. } = serde_json::from_str(&record.body).ok()?;
+                let FacetRecordBody { tool_id, call, .. } =
+                    serde_json::from_str(&record.body).ok()?;
                 let Some(call) = call else {
                     self.found_tool(id, tool_id);
                     return None;
                 };
-                let beginning = Beginning::of(tool_id, call);
+                let beginning = FirstCallRecord::of(tool_id, call);
                 let told = beginning.told(None);
                 self.open.insert(id, beginning);
                 Some(told)
             }
             RecordKind::Ended => {
-                let Body {
+                let FacetRecordBody {
                     tool_id,
                     call,
                     result,
@@ -192,7 +193,7 @@ impl FacetReader {
                     None => (None, Vec::new()),
                 };
                 let mut told = match (call, before) {
-                    (Some(call), _) => Beginning::of(tool_id, call).told(outcome),
+                    (Some(call), _) => FirstCallRecord::of(tool_id, call).told(outcome),
                     (None, Some(mut before)) => {
                         before.tool_id = tool_id.map(|id| fit(&id).to_owned()).or(before.tool_id);
                         before.told(outcome)
@@ -226,7 +227,7 @@ impl FacetReader {
     }
 }
 
-impl Beginning {
+impl FirstCallRecord {
     fn of(tool_id: Option<Cow<'_, str>>, call: CallPart<'_>) -> Self {
         Self {
             tool_id: tool_id.map(|id| fit(&id).to_owned()),

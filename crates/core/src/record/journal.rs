@@ -14,7 +14,7 @@ pub use memory::MemoryJournal;
 use super::{
     facets::Facets,
     query::Query,
-    retention::{Cut, Pruned},
+    retention::{PrunedRange, RetentionCut},
 };
 
 /// What a record tells.
@@ -264,7 +264,7 @@ pub trait Journal: Send + Sync + 'static {
     /// Removes the oldest records at once with the record that vouches for it, and tells what went; `None` where
     /// there was nothing. Others wait meanwhile, so large cuts are made in pieces, as [`prune`](crate::prune) does, which
     /// also knows what must not go.
-    fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>>;
+    fn prune(&self, cut: RetentionCut) -> BoxFuture<'_, Result<Option<PrunedRange>, JournalError>>;
 }
 
 /// The hash of a record's place: the previous hash and every field of the record, each with its length in

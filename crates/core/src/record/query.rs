@@ -12,7 +12,7 @@ use super::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     /// The tool.
-    pub tool: Option<ToolPattern>,
+    pub tool: Option<ToolQueryPattern>,
     /// Whose call it is.
     pub principal: Option<String>,
     /// How it ended.
@@ -88,9 +88,9 @@ impl Query {
 
 /// Tools by id (`files.write_file`), by name (`write_file`) or by a pattern in which `*` stands for any text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolPattern(String);
+pub struct ToolQueryPattern(String);
 
-impl ToolPattern {
+impl ToolQueryPattern {
     /// Takes any text: what fits no tool finds no call.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self(pattern.into())
@@ -130,13 +130,13 @@ fn matches(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::ToolPattern;
+    use super::ToolQueryPattern;
 
     #[test]
     fn tools_are_found_by_id_by_name_and_by_pattern() {
         let check = |pattern: &str, tool: &str, expected: bool| {
             assert_eq!(
-                ToolPattern::new(pattern).fits(tool),
+                ToolQueryPattern::new(pattern).fits(tool),
                 expected,
                 "{pattern} of {tool}"
             );

@@ -22,7 +22,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use toolpost_model::Redactions;
 
-pub(crate) use arguments::{Observed, observable, observable_after};
+pub(crate) use arguments::{RedactedArguments, observable, observable_after};
 pub(crate) use call::CallRedactor;
 pub(crate) use host::{HostRedactor, SensitiveArgument, hidden};
 pub use known::KnownSecrets;
@@ -37,7 +37,7 @@ const MIN_SECRET: usize = 8;
 
 /// A part of a text, as far as it is known yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Window<'a> {
+pub struct RedactionWindow<'a> {
     /// The text, or what is there of it.
     pub bytes: &'a [u8],
     /// Nothing comes behind it.
@@ -46,7 +46,7 @@ pub struct Window<'a> {
 
 /// A secret within a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct SecretFinding {
     /// The first byte that had to be seen to know it for a secret: where the words begin that announce it, or `start`.
     pub from: usize,
     /// Where it starts.
@@ -62,9 +62,9 @@ pub trait Redactor: Send + Sync + 'static {
     /// Adds the secrets in `window` to `found`, in any order, and returns how many bytes of it are decided: no secret
     /// that begins before that place depends on what comes behind the window. With the last window that is all.
     ///
-    /// What is found depends only on the bytes from [`from`](Finding::from) on. So it does not matter how a text was cut
+    /// What is found depends only on the bytes from [`from`](SecretFinding::from) on. So it does not matter how a text was cut
     /// into windows: looking again from the first undecided byte finds what looking at all of it would have found.
-    fn find(&self, window: Window<'_>, found: &mut Vec<Finding>) -> usize;
+    fn find(&self, window: RedactionWindow<'_>, found: &mut Vec<SecretFinding>) -> usize;
 
     /// The text without its secrets; borrowed when there were none.
     fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
@@ -79,7 +79,7 @@ pub trait Redactor: Send + Sync + 'static {
         }
         let mut found = Vec::new();
         self.find(
-            Window {
+            RedactionWindow {
                 bytes: text.as_bytes(),
                 is_last: true,
             },
@@ -111,7 +111,7 @@ pub trait Redactor: Send + Sync + 'static {
 fn replace(
     bytes: &[u8],
     decided: usize,
-    found: &mut Vec<Finding>,
+    found: &mut Vec<SecretFinding>,
     cover: &mut usize,
     counts: &mut Redactions,
     clean: &mut Vec<u8>,
@@ -141,7 +141,7 @@ fn push_mark(kind: &str, clean: &mut Vec<u8>) {
 
 /// Where to stop, so that what was found behind that place is found again from there on: not between the words that
 /// announce a secret and the secret.
-fn settled(found: &[Finding], mut decided: usize) -> usize {
+fn settled(found: &[SecretFinding], mut decided: usize) -> usize {
     while let Some(earlier) = found
         .iter()
         .filter(|f| f.start >= decided && f.from < decided)

@@ -8,18 +8,18 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use toolpost_model::{
     ArgumentChange, Arguments, BatchPlace, CallHash, Decision, Effects, ErrorClass, HookRun,
-    InvocationId, ModelInput, NativeCallId, Principal, PrincipalName, ProgramFile, Redactions,
-    Role, SurfaceId, SurfaceRequest, ToolId, TraceContext, Transition, Verdict,
+    InvocationId, ModelInput, NativeCallId, Principal, PrincipalName, PrincipalRole, ProgramFile,
+    Redactions, SurfaceId, SurfaceRequest, ToolId, TraceContext, Transition, Verdict,
 };
 
 use crate::{
-    call::Answer,
+    call::RecordedResult,
     flow::{
-        approval::{Approval, Asked, Asking, Kept},
+        approval::{CallApproval, CallApprovalState, KeptVerdictFlag, RecordedQuestion},
         hooks::{InputMutation, OutputMutation},
-        invocation::{Call, MetBody, Milestone, OnRecord},
+        invocation::{MetBody, Milestone, OnRecord, PipelineCall},
     },
-    host::Limits,
+    host::HostLimits,
     record::{
         declared::CatalogOnRecord,
         facets::Facets,
@@ -49,7 +49,7 @@ struct CallBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<InvocationId>,
     principal: &'a PrincipalName,
-    role: Role,
+    role: PrincipalRole,
     face: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     native_call_id: Option<&'a NativeCallId>,
@@ -81,7 +81,7 @@ struct WayBody<'a> {
     decision: Option<&'a Decision>,
     /// The question it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    ask: Option<Asked>,
+    ask: Option<RecordedQuestion>,
     /// The files it would run, as they were when it asked.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     programs: &'a [ProgramFile],
@@ -122,9 +122,9 @@ pub(crate) struct ApprovalBody {
 }
 
 impl ApprovalBody {
-    fn of(asking: &Asking, kind: RecordKind) -> Option<Self> {
+    fn of(asking: &CallApprovalState, kind: RecordKind) -> Option<Self> {
         if let Some((no, kept)) = &asking.refusal {
-            let (by, spent) = (no.by.clone(), *kept == Kept::Yes);
+            let (by, spent) = (no.by.clone(), *kept == KeptVerdictFlag::Yes);
             return Some(Self {
                 ask_id: no.ask_id,
                 by,
@@ -132,7 +132,7 @@ impl ApprovalBody {
                 spent,
             });
         }
-        let Approval {
+        let CallApproval {
             yes,
             one_use,
             spent,
@@ -164,7 +164,7 @@ pub(crate) struct DecidedBody {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) programs: Vec<ProgramFile>,
     pub(crate) principal: PrincipalName,
-    pub(crate) role: Role,
+    pub(crate) role: PrincipalRole,
     pub(crate) tool_id: String,
     pub(crate) verdict: Verdict,
     /// The arguments that were changed.
@@ -203,7 +203,7 @@ impl EventCounts {
 }
 
 /// What the model sent, as others may see it, where it is no longer what the call goes on with.
-pub(crate) fn sent_arguments(call: &Call) -> Option<Arguments> {
+pub(crate) fn sent_arguments(call: &PipelineCall) -> Option<Arguments> {
     if let Some(sent) = &call.inputs.sent {
         return Some(sent.clone());
     }
@@ -220,7 +220,7 @@ pub(crate) fn sent_arguments(call: &Call) -> Option<Arguments> {
     )
 }
 
-fn call_body(call: &Call) -> CallBody<'_> {
+fn call_body(call: &PipelineCall) -> CallBody<'_> {
     let observable = call
         .inputs
         .observable
@@ -268,7 +268,11 @@ pub(crate) fn written(value: &impl Serialize, expected: usize) -> String {
 }
 
 /// A record of where the call stands, with its answer where it ends.
-pub(crate) fn record(call: &Call, kind: RecordKind, answer: Option<&Answer>) -> Record {
+pub(crate) fn record(
+    call: &PipelineCall,
+    kind: RecordKind,
+    answer: Option<&RecordedResult>,
+) -> Record {
     let (sent, dropped) = call.live.event_counts();
     let (first, asks) = (
         call.on_record == OnRecord::Nothing,
@@ -305,7 +309,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, answer: Option<&Answer>) -> 
             .met_body()
             .filter(|_| matches!(kind, RecordKind::Started | RecordKind::Ended)),
     };
-    let result = answer.map(Answer::json);
+    let result = answer.map(RecordedResult::json);
     let mut body = written(&body, RECORD_ROOM + result.map_or(0, str::len));
     // What the host knows is taken out of every record. What only this call knows may be in its effects or hooks.
     let redactor = call.live.redactor();
@@ -349,7 +353,7 @@ fn request(key: &RequestKey, redactor: &CallRedactor) -> RequestKey {
 }
 
 /// What the call is looked for by: the same words as in its body.
-fn facets(call: &Call, answer: Option<&Answer>, redactor: &CallRedactor) -> Facets {
+fn facets(call: &PipelineCall, answer: Option<&RecordedResult>, redactor: &CallRedactor) -> Facets {
     let tool = match &call.resolved {
         Some(resolved) => resolved.entry.id().to_string(),
         // It is what the caller wrote.
@@ -379,7 +383,7 @@ pub(crate) struct RecordedCall {
     #[serde(default)]
     pub(crate) parent: Option<InvocationId>,
     pub(crate) principal: PrincipalName,
-    pub(crate) role: Role,
+    pub(crate) role: PrincipalRole,
     pub(crate) face: String,
     #[serde(default)]
     pub(crate) native_call_id: Option<NativeCallId>,
@@ -425,7 +429,7 @@ pub(crate) struct RecordedWay {
     #[serde(default)]
     pub(crate) decision: Option<Decision>,
     #[serde(default)]
-    pub(crate) ask: Option<Asked>,
+    pub(crate) ask: Option<RecordedQuestion>,
     #[serde(default)]
     pub(crate) programs: Vec<ProgramFile>,
     #[serde(default)]
@@ -486,7 +490,7 @@ pub(crate) struct StartLimits {
 }
 
 impl StartLimits {
-    pub(crate) fn of(limits: &Limits) -> Self {
+    pub(crate) fn of(limits: &HostLimits) -> Self {
         let millis =
             |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self {
@@ -524,7 +528,7 @@ pub(crate) enum DiscoveryWay {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SessionBody {
     pub(crate) principal: PrincipalName,
-    pub(crate) role: Role,
+    pub(crate) role: PrincipalRole,
     pub(crate) surface: SurfaceRequest,
     /// A mark of the credential it was opened with, where its face keeps one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,14 +14,14 @@ mod scene;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolpost_model::{
-    Declaration, EventBody, PrincipalName, Role, SurfaceRequest, ToolId, ToolResult,
+    Declaration, EventBody, PrincipalName, PrincipalRole, SurfaceRequest, ToolId, ToolResult,
 };
 
 use difference::Difference;
-pub(crate) use player::{GivenCall, Player, Unrecorded};
+pub(crate) use player::{GivenCall, Player, ReplayMiss};
 pub use player::{LeftOver, ReplayReport};
 pub use recorder::Recorder;
-pub(crate) use scene::Scene;
+pub(crate) use scene::ReplayScene;
 
 use crate::record::journal::StoredRecord;
 
@@ -52,7 +52,7 @@ pub struct CassetteSession {
     /// The caller.
     pub principal: PrincipalName,
     /// Its role.
-    pub role: Role,
+    pub role: PrincipalRole,
     /// What it asked of its surface.
     pub surface: SurfaceRequest,
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use toolpost_model::{InvocationId, SessionId};
 
 use super::journal::{Journal, JournalError, Record, RecordKind};
-use plan::Plan;
+use plan::PrunePlan;
 
 /// How long records stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub struct Due {
 
 /// What must stay however old it is, beside what the record itself shows.
 #[derive(Clone, Debug)]
-pub struct Needed {
+pub struct RetentionExemptions {
     /// The time it is now.
     pub now: Timestamp,
     /// A session without calls for so long does not come back, and nobody repeats a request of so long ago.
@@ -87,7 +87,7 @@ pub enum Hold {
 
 /// One piece of a cut.
 #[derive(Clone, Debug)]
-pub struct Cut {
+pub struct RetentionCut {
     /// The last record that goes.
     pub up_to: u64,
     /// The time it is now.
@@ -100,7 +100,7 @@ pub struct Cut {
 
 /// What went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PrunedRange {
     /// The number of the last one.
     pub up_to: u64,
     /// Its hash, which the record behind it builds on.
@@ -131,7 +131,7 @@ pub struct PrunedBody {
 }
 
 /// The record that vouches for a cut.
-pub fn pruned_record(pruned: &Pruned, at: Timestamp, why: &str) -> Record {
+pub fn pruned_record(pruned: &PrunedRange, at: Timestamp, why: &str) -> Record {
     let body = PrunedBody {
         up_to: pruned.up_to,
         hash: pruned
@@ -173,10 +173,10 @@ const PIECE: u64 = 1_000;
 pub async fn prune(
     journal: &dyn Journal,
     due: &Due,
-    needed: &Needed,
+    needed: &RetentionExemptions,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<PruneReport, JournalError> {
-    let plan = Plan::make(journal, due, needed).await?;
+    let plan = PrunePlan::make(journal, due, needed).await?;
     let mut report = PruneReport {
         held: plan.held,
         ..PruneReport::default()
@@ -189,7 +189,7 @@ pub async fn prune(
     let mut last = plan.first - 1;
     while last < up_to {
         last = up_to.min(last + PIECE);
-        let cut = Cut {
+        let cut = RetentionCut {
             up_to: last,
             at: needed.now,
             why: due.why.clone(),
@@ -209,9 +209,9 @@ pub async fn prune(
 pub async fn plan_prune(
     journal: &dyn Journal,
     due: &Due,
-    needed: &Needed,
+    needed: &RetentionExemptions,
 ) -> Result<PruneReport, JournalError> {
-    let plan = Plan::make(journal, due, needed).await?;
+    let plan = PrunePlan::make(journal, due, needed).await?;
     let up_to = plan.up_to.unwrap_or(0);
     let records = plan.up_to.map_or(0, |up_to| up_to + 1 - plan.first);
     Ok(PruneReport {

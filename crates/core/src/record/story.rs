@@ -11,7 +11,7 @@ use super::{
     journal::{RecordKind, StoredRecord},
     rendering::{DecidedBody, RecordedWay},
 };
-use crate::{call::Answer, flow::invocation::ModuleEvent};
+use crate::{call::RecordedResult, flow::invocation::ModuleEvent};
 
 /// A call as its records tell it. Everything in it has passed redaction.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub struct EndOnRecord {
     /// When.
     pub at: Timestamp,
     /// Its answer, the same bytes as its caller got.
-    pub answer: Arc<Answer>,
+    pub answer: Arc<RecordedResult>,
     /// The events of modules that are on record, oldest first. The record keeps some of a call's progress, status and
     /// module events, not all of them.
     pub module_events: Vec<ModuleEvent>,
@@ -124,7 +124,7 @@ impl CallOnRecord {
 
 impl EndOnRecord {
     fn of(at: Timestamp, way: &RecordedWay) -> Option<Self> {
-        let answer = Answer::recorded(way.result.as_ref()?)?;
+        let answer = RecordedResult::recorded(way.result.as_ref()?)?;
         let module_events = way
             .progress
             .iter()

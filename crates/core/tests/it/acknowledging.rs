@@ -1,8 +1,8 @@
 //! When a caller hears that its call was taken, and what is on record by then.
 
-use toolpost_core::{Acknowledged, RecordKind};
+use toolpost_core::{AcknowledgementTiming, RecordKind};
 use toolpost_model::EffectClass;
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 use serde_json::json;
 
@@ -15,8 +15,8 @@ async fn kinds(host: &TestHost) -> Vec<RecordKind> {
 }
 
 /// Calls `demo.tool` and gives the kinds of its records.
-async fn check(class: EffectClass, acknowledged: Acknowledged, expected: &[RecordKind]) {
-    let host = TestHost::with(MockTool::named("demo.tool").class(class)).await;
+async fn check(class: EffectClass, acknowledged: AcknowledgementTiming, expected: &[RecordKind]) {
+    let host = TestHost::with(MockNativeTool::named("demo.tool").class(class)).await;
     let mut request = host.request("tool", json!({}));
     request.acknowledged = acknowledged;
     let handle = host.host.start(request).await;
@@ -32,24 +32,34 @@ async fn check(class: EffectClass, acknowledged: Acknowledged, expected: &[Recor
 #[tokio::test]
 async fn a_call_costs_the_records_its_acknowledgement_needs() {
     use RecordKind::{Accepted, Ended, Started};
-    check(EffectClass::Read, Acknowledged::AtTheEnd, &[Ended]).await;
-    check(EffectClass::Read, Acknowledged::OnceOnRecord, &[Ended]).await;
-    check(EffectClass::Read, Acknowledged::Early, &[Accepted, Ended]).await;
+    check(EffectClass::Read, AcknowledgementTiming::AtTheEnd, &[Ended]).await;
+    check(
+        EffectClass::Read,
+        AcknowledgementTiming::OnceOnRecord,
+        &[Ended],
+    )
+    .await;
+    check(
+        EffectClass::Read,
+        AcknowledgementTiming::Early,
+        &[Accepted, Ended],
+    )
+    .await;
     check(
         EffectClass::Write,
-        Acknowledged::AtTheEnd,
+        AcknowledgementTiming::AtTheEnd,
         &[Started, Ended],
     )
     .await;
     check(
         EffectClass::Write,
-        Acknowledged::OnceOnRecord,
+        AcknowledgementTiming::OnceOnRecord,
         &[Started, Ended],
     )
     .await;
     check(
         EffectClass::Write,
-        Acknowledged::Early,
+        AcknowledgementTiming::Early,
         &[Accepted, Started, Ended],
     )
     .await;
@@ -57,10 +67,10 @@ async fn a_call_costs_the_records_its_acknowledgement_needs() {
 
 #[tokio::test]
 async fn a_read_that_takes_longer_is_acknowledged_before_its_end() {
-    let gate = Gate::new();
-    let host = TestHost::with(MockTool::named("demo.tool").gate(&gate)).await;
+    let gate = MockToolGate::new();
+    let host = TestHost::with(MockNativeTool::named("demo.tool").gate(&gate)).await;
     let mut request = host.request("tool", json!({}));
-    request.acknowledged = Acknowledged::OnceOnRecord;
+    request.acknowledged = AcknowledgementTiming::OnceOnRecord;
     let handle = host.host.start(request).await;
     handle.accepted().await;
     assert_eq!(kinds(&host).await, [RecordKind::Accepted]);
@@ -74,9 +84,9 @@ async fn a_read_that_takes_longer_is_acknowledged_before_its_end() {
 
 #[tokio::test]
 async fn a_call_that_waits_for_its_turn_is_acknowledged_before_it_runs() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = TestHost::with(
-        MockTool::named("demo.tool")
+        MockNativeTool::named("demo.tool")
             .class(EffectClass::Unknown)
             .gate(&gate),
     )
@@ -84,7 +94,7 @@ async fn a_call_that_waits_for_its_turn_is_acknowledged_before_it_runs() {
     let first = host.host.start(host.request("tool", json!({}))).await;
     gate.entered(1).await;
     let mut request = host.request("tool", json!({}));
-    request.acknowledged = Acknowledged::OnceOnRecord;
+    request.acknowledged = AcknowledgementTiming::OnceOnRecord;
     let second = host.host.start(request).await;
     second.accepted().await;
     assert_eq!(

@@ -10,10 +10,11 @@ use toolpost_core::{
     RuleStore as _,
 };
 use toolpost_model::{
-    ArgumentKind, ArgumentMeaning, Behavior, DynTool, EffectClass, ErrorClass, InvocationId, Mode,
-    Naming, Outcome, PrincipalName, Provenance, Rule, RuleOrigin, ToolResult, ToolSet,
+    ArgumentKind, ArgumentMeaning, Behavior, DynTool, EffectClass, ErrorClass, InvocationId,
+    Outcome, PermissionMode, PrincipalName, Provenance, Rule, RuleOrigin, ToolResult, ToolSet,
+    WireNaming,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 use crate::names::NamedSource;
 
@@ -65,8 +66,8 @@ const COMMANDS: [&str; 5] = [
 ];
 const PATHS: [&str; 3] = ["src/a.rs", "src/kept/b", ".env"];
 
-fn tool(id: &str, class: EffectClass) -> MockTool {
-    MockTool::named(id)
+fn tool(id: &str, class: EffectClass) -> MockNativeTool {
+    MockNativeTool::named(id)
         .class(class)
         .output("ran")
         .declare(|declaration| {
@@ -80,7 +81,7 @@ fn tool(id: &str, class: EffectClass) -> MockTool {
 fn source(
     name: &'static str,
     provenance: Provenance,
-    naming: Naming,
+    naming: WireNaming,
     class: EffectClass,
 ) -> NamedSource {
     let ids = [format!("{name}.shell"), format!("{name}.write_file")];
@@ -98,7 +99,7 @@ fn source(
 /// What was made up for one case.
 #[derive(Clone, Debug)]
 struct Case {
-    mode: Mode,
+    mode: PermissionMode,
     rules: Vec<&'static str>,
     remembered: Vec<&'static str>,
     class: EffectClass,
@@ -119,7 +120,7 @@ fn cases() -> impl Strategy<Value = Case> {
         .filter(|rule| rule.starts_with("allow "))
         .collect();
     let rules = (vec(select(&RULES[..]), 0..5), vec(select(allows), 0..3));
-    let mode = select(Mode::ALL.to_vec());
+    let mode = select(PermissionMode::ALL.to_vec());
     let class = select(EffectClass::ALL.to_vec());
     (
         mode,
@@ -144,14 +145,14 @@ fn cases() -> impl Strategy<Value = Case> {
 
 fn build(builder: HostBuilder, case: &Case) -> HostBuilder {
     let naming = if case.naming {
-        Naming::Bare
+        WireNaming::Bare
     } else {
-        Naming::Namespaced
+        WireNaming::Namespaced
     };
     let rule = |line: &&str| Rule::parse(line, RuleOrigin::User, "toolpost.yaml").unwrap();
-    let places = toolpost_core::Places {
+    let places = toolpost_core::PathBaseFolders {
         workspace: Some("/w".into()),
-        ..toolpost_core::Places::default()
+        ..toolpost_core::PathBaseFolders::default()
     };
     let spec = PolicySpec {
         mode: case.mode,
@@ -180,7 +181,7 @@ fn build(builder: HostBuilder, case: &Case) -> HostBuilder {
         .source(source(
             "plan",
             Provenance::MountPlan,
-            Naming::Bare,
+            WireNaming::Bare,
             case.class,
         ))
         .tool(tool("shell.shell", EffectClass::Execute))

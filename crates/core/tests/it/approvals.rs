@@ -15,27 +15,28 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    ApprovalError, Approvals, CallHandle, CallRequest, Decided, Facts, Host, HostBuilder,
-    Journal as _, MemoryJournal, PolicyEngine, RecordKind, StatusWord, StoredRecord,
+    ApprovalError, Approvals, CallHandle, CallRequest, Host, HostBuilder, Journal as _,
+    MemoryJournal, PermissionFacts, PolicyEngine, RecordKind, StatusWord, StoredRecord,
+    VerdictReceipt,
 };
 use toolpost_model::{
     ApprovalScope, Behavior, Decision, DecisionReason, Declaration, EffectClass, InvocationId,
-    Mode, Outcome, PermissionRequest, Principal, ReasonType, Rule, RuleOrigin, RuleRef, Selector,
-    Stage, Verdict,
+    Outcome, PermissionMode, PermissionRequest, Principal, ReasonType, Rule, RuleOrigin, RuleRef,
+    Selector, Stage, Verdict,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 /// A small engine that takes rules and suggests some: of what calls its rules speak is decided by the tool's name
 /// alone, and a call with `"target": "forbidden"` is denied.
 #[derive(Clone)]
 struct Engine {
-    mode: Mode,
+    mode: PermissionMode,
     rules: Vec<Rule>,
     suggests: bool,
 }
 
 impl Engine {
-    fn new(mode: Mode, lines: &[&str]) -> Self {
+    fn new(mode: PermissionMode, lines: &[&str]) -> Self {
         let rule = |line: &&str| Rule::parse(line, RuleOrigin::Cli, "test").unwrap();
         Self {
             mode,
@@ -45,7 +46,7 @@ impl Engine {
     }
 
     fn default() -> Self {
-        Self::new(Mode::Default, &[])
+        Self::new(PermissionMode::Default, &[])
     }
 
     fn with(&self, more: &[Rule]) -> Self {
@@ -57,7 +58,7 @@ impl Engine {
 }
 
 impl PolicyEngine for Engine {
-    fn decide(&self, facts: &Facts<'_>) -> Decision {
+    fn decide(&self, facts: &PermissionFacts<'_>) -> Decision {
         let speaks = |rule: &&Rule| match &rule.selector {
             Selector::Tool { tools, .. } => tools.matches(&facts.declaration.tool_id, &[]),
             _ => false,
@@ -118,7 +119,7 @@ impl PolicyEngine for Engine {
         })
     }
 
-    fn suggestions(&self, facts: &Facts<'_>) -> Vec<Rule> {
+    fn suggestions(&self, facts: &PermissionFacts<'_>) -> Vec<Rule> {
         let lines = [
             format!("allow {}", facts.declaration.tool_id),
             "allow demo.*".to_owned(),
@@ -142,25 +143,25 @@ impl PolicyEngine for Engine {
 }
 
 /// A tool whose calls are asked about.
-fn act() -> MockTool {
-    MockTool::named("demo.act")
+fn act() -> MockNativeTool {
+    MockNativeTool::named("demo.act")
         .class(EffectClass::Write)
         .output("done")
 }
 
-fn asking(builder: HostBuilder, tool: &MockTool) -> HostBuilder {
+fn asking(builder: HostBuilder, tool: &MockNativeTool) -> HostBuilder {
     builder
         .tool(tool.clone())
         .policy(Engine::default())
         .approvals(Approvals::ASK)
 }
 
-async fn host(tool: &MockTool) -> TestHost {
+async fn host(tool: &MockNativeTool) -> TestHost {
     TestHost::build(|builder| asking(builder, tool)).await
 }
 
 /// The next life of a host, on the same journal.
-async fn next_life(journal: &Arc<MemoryJournal>, tool: &MockTool) -> TestHost {
+async fn next_life(journal: &Arc<MemoryJournal>, tool: &MockNativeTool) -> TestHost {
     TestHost::on(Arc::clone(journal), |builder| asking(builder, tool)).await
 }
 
@@ -257,7 +258,7 @@ async fn decide(
     host: &TestHost,
     id: InvocationId,
     verdict: Verdict,
-) -> Result<Decided, ApprovalError> {
+) -> Result<VerdictReceipt, ApprovalError> {
     host.host.decide(id, verdict, &operator()).await
 }
 

@@ -11,7 +11,7 @@ use toolpost_model::{
     ArtifactError, ArtifactId, ArtifactRef, Declaration, EventBody, HookEvent, NestedCall, Outcome,
     Principal, StoredArtifact, Tool, ToolCall, ToolFailure, ToolOutput,
 };
-use toolpost_testkit::{EventRecorder, TestHost, blob_suite};
+use toolpost_testkit::{CallEventRecorder, TestHost, blob_suite};
 
 use crate::hooks::Probe;
 
@@ -182,7 +182,7 @@ async fn pieces_of_a_failed_call_stay_and_unfinished_ones_do_not() {
 #[tokio::test]
 async fn whoever_listens_hears_of_a_piece_once_it_can_be_read() {
     let host = host().await;
-    let (events, recorder) = EventRecorder::new(64);
+    let (events, recorder) = CallEventRecorder::new(64);
     let mut request = host.request("keep", json!({ "pieces": { "a": ["x"] } }));
     request.listener = Some(Arc::new(events));
     let answer = host.host.call(request).await;

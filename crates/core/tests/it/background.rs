@@ -3,22 +3,27 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use toolpost_core::{RecordKind, Standing, StatusWord, ToolSettings};
+use toolpost_core::{CallHandleState, RecordKind, StatusWord, ToolSettings};
 use toolpost_model::{
     CallReport, Declaration, EffectClass, Effects, ErrorClass, Interrupt, InvocationId, Outcome,
     Principal, Tool, ToolCall, ToolFailure, ToolOutput,
 };
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 #[tokio::test]
 async fn a_call_in_the_background_outlives_its_handle_and_is_asked_for_by_its_id() {
-    let gate = Gate::new();
-    let host = TestHost::with(MockTool::named("demo.wait").output("done").gate(&gate)).await;
+    let gate = MockToolGate::new();
+    let host = TestHost::with(
+        MockNativeTool::named("demo.wait")
+            .output("done")
+            .gate(&gate),
+    )
+    .await;
     let mut request = host.request("wait", json!({}));
     request.background = true;
     request.patience = Some(toolpost_core::Patience::Turn(Duration::ZERO));
     let handle = host.host.start(request).await;
-    assert!(matches!(handle.standing(), Standing::Backgrounded));
+    assert!(matches!(handle.standing(), CallHandleState::Backgrounded));
     handle.accepted().await;
     let accepted = host
         .records()
@@ -105,9 +110,9 @@ impl Tool for Look {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_looks_at_its_callers_own_calls_even_beside_one_that_runs_alone() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = TestHost::build(|builder| {
-        let alone = MockTool::named("demo.alone")
+        let alone = MockNativeTool::named("demo.alone")
             .class(EffectClass::Unknown)
             .gate(&gate);
         builder
@@ -167,7 +172,7 @@ fn settings(change: impl FnOnce(&mut ToolSettings)) -> HashMap<String, ToolSetti
 #[tokio::test(start_paused = true)]
 async fn a_failed_call_is_not_run_again() {
     for class in [ErrorClass::DependencyUnavailable, ErrorClass::RateLimited] {
-        let away = MockTool::named("demo.away")
+        let away = MockNativeTool::named("demo.away")
             .class(EffectClass::Read)
             .failing(ToolFailure::of(class, "it is away"));
         let host = TestHost::with(away.clone()).await;
@@ -180,13 +185,15 @@ async fn a_failed_call_is_not_run_again() {
 #[tokio::test]
 async fn the_operators_limits_for_a_tool_and_a_source_hold_over_all_sessions() {
     for by_source in [false, true] {
-        let gate = Gate::new();
-        let wait = MockTool::named("demo.wait").gate(&gate);
+        let gate = MockToolGate::new();
+        let wait = MockNativeTool::named("demo.wait").gate(&gate);
         let limit = settings(|settings| settings.concurrency = (!by_source).then_some(2));
         let host = TestHost::build(|builder| {
             let builder =
                 builder.source(toolpost_model::ToolSet::new("here", [Arc::new(wait) as _]));
-            let builder = builder.tool(MockTool::named("demo.free")).settings(limit);
+            let builder = builder
+                .tool(MockNativeTool::named("demo.free"))
+                .settings(limit);
             if by_source {
                 builder.source_limit("here", 2)
             } else {
@@ -221,8 +228,8 @@ async fn the_operators_limits_for_a_tool_and_a_source_hold_over_all_sessions() {
 
 #[tokio::test]
 async fn the_operator_says_what_is_alone_and_what_is_interrupted() {
-    let gate = Gate::new();
-    let wait = MockTool::named("demo.wait")
+    let gate = MockToolGate::new();
+    let wait = MockNativeTool::named("demo.wait")
         .class(EffectClass::Read)
         .gate(&gate);
     let alone = settings(|settings| {
@@ -246,8 +253,8 @@ async fn the_operator_says_what_is_alone_and_what_is_interrupted() {
         assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
     }
     // And what need not be alone although its tool does not say so.
-    let gate = Gate::new();
-    let unknown = MockTool::named("demo.wait")
+    let gate = MockToolGate::new();
+    let unknown = MockNativeTool::named("demo.wait")
         .class(EffectClass::Unknown)
         .gate(&gate);
     let beside = settings(|settings| settings.exclusive = Some(false));

@@ -3,12 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use toolpost_core::{Answer, CallHandle, CallRequest, Listener, RecordKind, Wants};
-use toolpost_model::{
-    BatchPlace, Disposition, EffectClass, ErrorClass, Event, Interrupt, Mode, OnFailure, Ordering,
-    Outcome, RequestId, ToolFailure, ToolResult,
+use toolpost_core::{
+    CallHandle, CallRequest, EventInterest, EventListener, RecordKind, RecordedResult,
 };
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_model::{
+    BatchPlace, Disposition, EffectClass, ErrorClass, Event, Interrupt, OnFailure, Ordering,
+    Outcome, PermissionMode, RequestId, ToolFailure, ToolResult,
+};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 fn place(index: u32, depends_on: &[u32]) -> BatchPlace {
     BatchPlace {
@@ -35,14 +37,14 @@ async fn result(handle: CallHandle) -> ToolResult {
 }
 
 /// `ok` succeeds, `wait` waits at the gate, `bad` fails.
-async fn host(gate: &Gate) -> TestHost {
-    let wait = MockTool::named("demo.wait")
+async fn host(gate: &MockToolGate) -> TestHost {
+    let wait = MockNativeTool::named("demo.wait")
         .class(EffectClass::Read)
         .gate(gate);
     TestHost::build(|builder| {
         builder
-            .tool(MockTool::named("demo.ok").class(EffectClass::Read))
-            .tool(MockTool::named("demo.bad").failing(ToolFailure::new("no luck")))
+            .tool(MockNativeTool::named("demo.ok").class(EffectClass::Read))
+            .tool(MockNativeTool::named("demo.bad").failing(ToolFailure::new("no luck")))
             .tool(wait)
     })
     .await
@@ -61,7 +63,7 @@ async fn until_queued(host: &TestHost, count: usize) {
 
 #[tokio::test]
 async fn a_call_runs_after_those_it_depends_on_whatever_order_they_come_in() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = host(&gate).await;
     let last = start(&host, "ok", place(2, &[0, 1])).await;
     until_queued(&host, 1).await;
@@ -93,7 +95,7 @@ async fn a_call_runs_after_those_it_depends_on_whatever_order_they_come_in() {
 #[tokio::test]
 async fn what_depends_on_a_failure_is_given_up_with_a_synthetic_result_and_so_is_what_depends_on_that()
  {
-    let host = host(&Gate::new()).await;
+    let host = host(&MockToolGate::new()).await;
     let third = start(&host, "ok", place(2, &[1])).await;
     let second = start(&host, "ok", place(1, &[0])).await;
     let other = start(&host, "ok", place(3, &[])).await;
@@ -121,7 +123,7 @@ async fn what_depends_on_a_failure_is_given_up_with_a_synthetic_result_and_so_is
 
 #[tokio::test]
 async fn a_failure_can_give_up_the_batch_and_running_calls_stop_only_where_their_tool_allows() {
-    let (gate, stubborn) = (Gate::new(), Gate::new());
+    let (gate, stubborn) = (MockToolGate::new(), MockToolGate::new());
     let interrupt = |how| {
         move |declaration: &mut toolpost_model::Declaration| {
             declaration.interface.execution.interrupt = how;
@@ -129,15 +131,15 @@ async fn a_failure_can_give_up_the_batch_and_running_calls_stop_only_where_their
     };
     let host = TestHost::build(|builder| {
         builder
-            .tool(MockTool::named("demo.ok"))
-            .tool(MockTool::named("demo.bad").failing(ToolFailure::new("no luck")))
+            .tool(MockNativeTool::named("demo.ok"))
+            .tool(MockNativeTool::named("demo.bad").failing(ToolFailure::new("no luck")))
             .tool(
-                MockTool::named("demo.soft")
+                MockNativeTool::named("demo.soft")
                     .gate(&gate)
                     .declare(interrupt(Interrupt::Cancel)),
             )
             .tool(
-                MockTool::named("demo.hard")
+                MockNativeTool::named("demo.hard")
                     .gate(&stubborn)
                     .declare(interrupt(Interrupt::Block)),
             )
@@ -179,7 +181,7 @@ async fn a_failure_can_give_up_the_batch_and_running_calls_stop_only_where_their
 
 #[tokio::test]
 async fn a_failure_can_stop_those_that_depend_on_it_while_they_still_wait_for_another() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = host(&gate).await;
     let slow = start(&host, "wait", place(0, &[])).await;
     let both = start(&host, "ok", place(2, &[0, 1])).await;
@@ -203,21 +205,21 @@ struct Ends(
     u32,
 );
 
-impl Listener for Ends {
-    fn wants(&self) -> Wants {
-        Wants::Nothing
+impl EventListener for Ends {
+    fn wants(&self) -> EventInterest {
+        EventInterest::Nothing
     }
-    fn hear(&self, _: Event) -> toolpost_core::Heard {
-        toolpost_core::Heard::Taken
+    fn hear(&self, _: Event) -> toolpost_core::EventDelivery {
+        toolpost_core::EventDelivery::Taken
     }
-    fn ended(&self, _: &Arc<Answer>) {
+    fn ended(&self, _: &Arc<RecordedResult>) {
         self.0.lock().unwrap().send(self.1).unwrap();
     }
 }
 
 #[tokio::test]
 async fn answers_come_in_the_batchs_order_while_the_record_has_each_end_at_once() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = host(&gate).await;
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let mut handles = Vec::new();
@@ -248,7 +250,10 @@ async fn answers_come_in_the_batchs_order_while_the_record_has_each_end_at_once(
     let mut again = request(&host, "ok", place(2, &[]));
     again.request_id = Some(RequestId::new("r2"));
     let again = host.host.start(again).await;
-    assert!(matches!(again.standing(), toolpost_core::Standing::Joined));
+    assert!(matches!(
+        again.standing(),
+        toolpost_core::CallHandleState::Joined
+    ));
     gate.let_through(1);
     for expected in 1..4 {
         assert_eq!(told.recv().await, Some(expected));
@@ -260,7 +265,7 @@ async fn answers_come_in_the_batchs_order_while_the_record_has_each_end_at_once(
 
 #[tokio::test(start_paused = true)]
 async fn whoever_cancels_or_has_no_more_time_gets_the_answer_out_of_order() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = host(&gate).await;
     let ordered = |index| BatchPlace {
         ordering: Ordering::PreserveTerminalOrder,
@@ -290,7 +295,7 @@ async fn whoever_cancels_or_has_no_more_time_gets_the_answer_out_of_order() {
 
 #[tokio::test(start_paused = true)]
 async fn serial_calls_run_one_after_the_other_and_a_gap_costs_a_moment() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = host(&gate).await;
     let serial = |index| BatchPlace {
         ordering: Ordering::Serial,
@@ -318,7 +323,7 @@ async fn serial_calls_run_one_after_the_other_and_a_gap_costs_a_moment() {
 
 #[tokio::test(start_paused = true)]
 async fn what_never_comes_is_not_waited_for_for_ever() {
-    let host = host(&Gate::new()).await;
+    let host = host(&MockToolGate::new()).await;
     for patience in [None, Some(Duration::from_millis(10))] {
         let name = format!("{patience:?}");
         let mut request = request(
@@ -342,7 +347,7 @@ async fn what_never_comes_is_not_waited_for_for_ever() {
 
 #[tokio::test]
 async fn nonsense_is_refused_and_nobody_waits_for_it() {
-    let host = host(&Gate::new()).await;
+    let host = host(&MockToolGate::new()).await;
     let named = |id: &str, index, depends_on: &[u32]| BatchPlace {
         id: id.to_owned(),
         ..place(index, depends_on)
@@ -404,7 +409,7 @@ async fn nonsense_is_refused_and_nobody_waits_for_it() {
 
 #[tokio::test]
 async fn a_place_whose_call_was_not_taken_can_be_taken_again() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = host(&gate).await;
     let mut hurried = request(&host, "ok", place(1, &[0]));
     let blocker = start(&host, "wait", place(0, &[])).await;
@@ -429,9 +434,9 @@ async fn a_place_whose_call_was_not_taken_can_be_taken_again() {
 async fn a_denied_call_fails_its_batch_like_any_other() {
     let host = TestHost::build(|builder| {
         builder
-            .tool(MockTool::named("demo.ok"))
-            .tool(MockTool::named("demo.secret"))
-            .policy(TestHost::policy(Mode::Bypass, &["deny secret"]))
+            .tool(MockNativeTool::named("demo.ok"))
+            .tool(MockNativeTool::named("demo.secret"))
+            .policy(TestHost::policy(PermissionMode::Bypass, &["deny secret"]))
     })
     .await;
     let after = start(&host, "ok", place(1, &[0])).await;
@@ -442,7 +447,7 @@ async fn a_denied_call_fails_its_batch_like_any_other() {
 
 #[tokio::test]
 async fn batches_do_not_grow_without_bound_and_finished_ones_make_room() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = host(&gate).await;
     let named = |number: usize, index, depends_on: &[u32]| BatchPlace {
         id: format!("b{number}"),

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use toolpost_core::ToolFilter;
 use toolpost_model::{
     BoxFuture, ClassFact, Companions, Declaration, EffectClass, EffectOrigin, ErrorClass,
-    HiddenReason, Loading, Mode, Naming, Outcome, Quarantined, SessionScope, Source, SourceError,
-    SourceFeed, SourceHealth, SourceNotice, SourceSession, SourceState, ToolCall, ToolFailure,
-    ToolId, ToolOutput, Visibility,
+    HiddenReason, LoadingStrategy, Outcome, PermissionMode, QuarantinedDefinition, SessionScope,
+    Source, SourceError, SourceFeed, SourceHealth, SourceNotice, SourceSession, SourceState,
+    ToolCall, ToolFailure, ToolId, ToolOutput, Visibility, WireNaming,
 };
 use toolpost_testkit::TestHost;
 
@@ -22,7 +22,7 @@ struct Library {
     feed: Arc<Mutex<Option<SourceFeed>>>,
 }
 
-fn declared(id: &str, loading: Loading) -> Declaration {
+fn declared(id: &str, loading: LoadingStrategy) -> Declaration {
     let mut declaration = Declaration::new(id.parse().unwrap(), "Of the library");
     declaration.loading = loading;
     declaration.interface.safety.class = ClassFact::Always(EffectClass::Read);
@@ -42,20 +42,20 @@ impl Source for Library {
         EffectOrigin::HostCode
     }
 
-    fn naming(&self) -> Naming {
-        Naming::Namespaced
+    fn naming(&self) -> WireNaming {
+        WireNaming::Namespaced
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
-        let mut declarations = vec![declared("library.read", Loading::Companion)];
+        let mut declarations = vec![declared("library.read", LoadingStrategy::Companion)];
         if self.accepted.load(Ordering::SeqCst) {
-            declarations.push(declared("library.lend", Loading::Eager));
+            declarations.push(declared("library.lend", LoadingStrategy::Eager));
         }
         Box::pin(std::future::ready(Ok(declarations)))
     }
 
     fn health(&self) -> SourceHealth {
-        let kept = Quarantined {
+        let kept = QuarantinedDefinition {
             tool: "library.lend".parse().unwrap(),
             change: "new".to_owned(),
             diff: "+ lend".to_owned(),
@@ -174,7 +174,7 @@ async fn a_companion_is_in_no_list_and_called_by_its_id() {
 
 #[tokio::test]
 async fn what_a_caller_may_not_read_is_not_offered_to_it() {
-    let rules = TestHost::policy(Mode::Bypass, &["deny library.read"]);
+    let rules = TestHost::policy(PermissionMode::Bypass, &["deny library.read"]);
     let host = TestHost::build(|builder| builder.source(Library::default()).policy(rules)).await;
     let visibility = host
         .host

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 use toolpost_core::{CallRequest, KnownSecrets};
 use toolpost_model::{
-    BoxFuture, Caller, ClassFact, ConsultError, ConsultKind, ConsultKinds, Declaration,
-    EffectClass, InvocationId, NestedCall, Outcome, Question, Reply, Tool, ToolCall, ToolFailure,
-    ToolOutput,
+    BoxFuture, ClassFact, ConsultError, ConsultKind, ConsultKinds, ConsultQuestion, ConsultReply,
+    ConsultableCaller, Declaration, EffectClass, InvocationId, NestedCall, Outcome, Tool, ToolCall,
+    ToolFailure, ToolOutput,
 };
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 /// Asks its caller for a name and greets whoever that is.
 struct Greeter {
@@ -55,7 +55,7 @@ impl Tool for Greeter {
             .str("message")
             .unwrap_or("who are you?")
             .to_owned();
-        let question = Question {
+        let question = ConsultQuestion {
             key: "name".to_owned(),
             kind: ConsultKind::Elicitation,
             params: json!({ "message": message }),
@@ -117,7 +117,7 @@ impl Ada {
     }
 }
 
-impl Caller for Ada {
+impl ConsultableCaller for Ada {
     fn answers(&self) -> ConsultKinds {
         self.kinds
     }
@@ -125,8 +125,8 @@ impl Caller for Ada {
     fn consult(
         &self,
         _: InvocationId,
-        questions: Vec<Question>,
-    ) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
+        questions: Vec<ConsultQuestion>,
+    ) -> BoxFuture<'_, Result<Vec<ConsultReply>, ConsultError>> {
         Box::pin(async move {
             self.asked
                 .lock()
@@ -134,7 +134,7 @@ impl Caller for Ada {
                 .extend(questions.iter().map(|question| question.params.clone()));
             self.reached.notify_one();
             self.gate.acquire().await.unwrap().forget();
-            let reply = |question: Question| Reply {
+            let reply = |question: ConsultQuestion| ConsultReply {
                 key: question.key,
                 value: json!({ "action": "accept", "content": { "name": "Ada" } }),
             };
@@ -145,7 +145,7 @@ impl Caller for Ada {
 
 fn asking(host: &TestHost, tool: &str, arguments: Value, caller: Option<Arc<Ada>>) -> CallRequest {
     let mut request = host.request(tool, arguments);
-    request.caller = caller.map(|caller| caller as Arc<dyn Caller>);
+    request.caller = caller.map(|caller| caller as Arc<dyn ConsultableCaller>);
     request
 }
 
@@ -296,10 +296,10 @@ async fn a_call_that_waits_for_an_answer_keeps_nobody_waiting() {
 
 #[tokio::test]
 async fn one_that_was_answered_waits_for_its_turn_again() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = TestHost::build(|builder| {
         builder.tool(Greeter::unknown()).tool(
-            MockTool::named("demo.hold")
+            MockNativeTool::named("demo.hold")
                 .class(EffectClass::Unknown)
                 .gate(&gate),
         )

@@ -3,14 +3,15 @@
 use serde_json::{Value, json};
 use toolpost_core::{CredentialGrant, HostBuilder, KnownSecrets};
 use toolpost_model::{
-    AccessKind, ArgumentKind, ArgumentMeaning, EffectClass, ErrorClass, Mode, Outcome, Secret,
+    AccessKind, ArgumentKind, ArgumentMeaning, EffectClass, ErrorClass, Outcome, PermissionMode,
+    Secret,
 };
-use toolpost_testkit::{EventRecorder, MockTool, TestHost};
+use toolpost_testkit::{CallEventRecorder, MockNativeTool, TestHost};
 
 const VALUE: &str = "the-value-of-the-credential";
 
-fn deploy() -> MockTool {
-    MockTool::named("demo.deploy")
+fn deploy() -> MockNativeTool {
+    MockNativeTool::named("demo.deploy")
         .class(EffectClass::Write)
         .output(format!("deployed with {VALUE}").as_str())
         .schema(json!({
@@ -51,7 +52,7 @@ fn with_reference() -> Value {
 async fn the_tool_gets_the_value_and_everybody_else_the_reference() {
     let tool = deploy();
     let host = TestHost::build(|b| granted(b, &["demo.deploy"]).tool(tool.clone())).await;
-    let (events, recorder) = EventRecorder::new(64);
+    let (events, recorder) = CallEventRecorder::new(64);
     let mut request = host.request("deploy", with_reference());
     request.listener = Some(std::sync::Arc::new(events));
     let answer = host.host.call(request).await;
@@ -84,7 +85,7 @@ async fn rules_see_the_reference() {
     let rules = ["allow deploy", "deny deploy[/key/$cred = \"prod\"]"];
     let host = TestHost::build(|b| {
         granted(b, &["deploy"])
-            .policy(TestHost::policy(Mode::Default, &rules))
+            .policy(TestHost::policy(PermissionMode::Default, &rules))
             .tool(tool.clone())
     })
     .await;

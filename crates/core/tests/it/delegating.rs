@@ -13,8 +13,10 @@ use serde_json::{Value, json};
 use toolpost_core::{
     AuthorityAnswer, AuthorityFault, AuthorityQuestion, DecisionAuthority, HostBuilder,
 };
-use toolpost_model::{AuthorityKind, AuthorityName, Behavior, BoxFuture, EffectClass, Mode};
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_model::{
+    AuthorityKind, AuthorityName, Behavior, BoxFuture, EffectClass, PermissionMode,
+};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 type Answer = Result<AuthorityAnswer, AuthorityFault>;
 type Answering = Box<dyn Fn(&Value) -> BoxFuture<'static, Answer> + Send + Sync>;
@@ -105,18 +107,23 @@ impl DecisionAuthority for Bureau {
 }
 
 /// `demo.act`: class write, with a number and a secret.
-fn act() -> MockTool {
+fn act() -> MockNativeTool {
     let schema = json!({
         "type": "object",
         "properties": { "n": { "type": "integer" }, "pin": { "type": "string", "x-sensitive": true } },
     });
-    MockTool::named("demo.act")
+    MockNativeTool::named("demo.act")
         .class(EffectClass::Write)
         .schema(schema)
         .output("done")
 }
 
-fn governed(builder: HostBuilder, mode: Mode, rules: &[&str], bureaus: Vec<Bureau>) -> HostBuilder {
+fn governed(
+    builder: HostBuilder,
+    mode: PermissionMode,
+    rules: &[&str],
+    bureaus: Vec<Bureau>,
+) -> HostBuilder {
     let authorities = bureaus
         .into_iter()
         .map(|bureau| Arc::new(bureau) as Arc<dyn DecisionAuthority>);
@@ -125,7 +132,12 @@ fn governed(builder: HostBuilder, mode: Mode, rules: &[&str], bureaus: Vec<Burea
         .authorities(authorities)
 }
 
-async fn host(tool: &MockTool, mode: Mode, rules: &[&str], bureaus: Vec<Bureau>) -> TestHost {
+async fn host(
+    tool: &MockNativeTool,
+    mode: PermissionMode,
+    rules: &[&str],
+    bureaus: Vec<Bureau>,
+) -> TestHost {
     TestHost::build(|builder| governed(builder.tool(tool.clone()), mode, rules, bureaus)).await
 }
 

@@ -6,13 +6,14 @@ use serde_json::json;
 use toolpost_core::{CatalogNotice, ToolFilter, ToolSettings};
 use toolpost_model::{
     BoxFuture, Declaration, EffectClass, EffectOrigin, ErrorClass, HiddenReason, Lifecycle,
-    Loading, Mode, Naming, Outcome, Principal, Requirements, Role, SessionScope, Source,
-    SourceError, SourceFeed, SourceNotice, SourceSession, SurfaceRequest, ToolSet, Visibility,
+    LoadingStrategy, Outcome, PermissionMode, Principal, PrincipalRole, Requirements, SessionScope,
+    Source, SourceError, SourceFeed, SourceNotice, SourceSession, SurfaceRequest, ToolSet,
+    Visibility, WireNaming,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
-fn tool(id: &str, description: &str, tags: &[&str]) -> MockTool {
-    MockTool::named(id).declare(|d| {
+fn tool(id: &str, description: &str, tags: &[&str]) -> MockNativeTool {
+    MockNativeTool::named(id).declare(|d| {
         d.description = description.to_owned();
         d.tags = tags.iter().map(|&tag| tag.to_owned()).collect();
     })
@@ -39,23 +40,29 @@ async fn every_hidden_tool_has_a_reason_and_cannot_be_called() {
     let requires =
         |change: fn(&mut Requirements)| move |d: &mut Declaration| change(&mut d.requires);
     let host = TestHost::build(|b| {
-        b.tool(MockTool::named("a.open"))
-            .tool(MockTool::named("a.denied"))
-            .tool(MockTool::named("a.writes").class(EffectClass::Write))
+        b.tool(MockNativeTool::named("a.open"))
+            .tool(MockNativeTool::named("a.denied"))
+            .tool(MockNativeTool::named("a.writes").class(EffectClass::Write))
             .tool(
-                MockTool::named("a.sees")
+                MockNativeTool::named("a.sees")
                     .declare(requires(|r| r.model_capabilities.push("vision".into()))),
             )
-            .tool(MockTool::named("a.ops").declare(requires(|r| r.roles.push(Role::Operator))))
             .tool(
-                MockTool::named("a.release").declare(requires(|r| r.tasks.push("release".into()))),
+                MockNativeTool::named("a.ops")
+                    .declare(requires(|r| r.roles.push(PrincipalRole::Operator))),
             )
             .tool(
-                MockTool::named("a.unset")
+                MockNativeTool::named("a.release")
+                    .declare(requires(|r| r.tasks.push("release".into()))),
+            )
+            .tool(
+                MockNativeTool::named("a.unset")
                     .declare(|d| d.lifecycle = Lifecycle::RequiresSetup("no key".into())),
             )
-            .tool(MockTool::named("a.off"))
-            .tool(MockTool::named("a.later").declare(|d| d.loading = Loading::Deferred))
+            .tool(MockNativeTool::named("a.off"))
+            .tool(
+                MockNativeTool::named("a.later").declare(|d| d.loading = LoadingStrategy::Deferred),
+            )
             .settings(HashMap::from([(
                 "off".to_owned(),
                 ToolSettings {
@@ -63,7 +70,7 @@ async fn every_hidden_tool_has_a_reason_and_cannot_be_called() {
                     ..ToolSettings::default()
                 },
             )]))
-            .policy(TestHost::policy(Mode::Plan, &["deny denied"]))
+            .policy(TestHost::policy(PermissionMode::Plan, &["deny denied"]))
     })
     .await;
     let surface = host.host.surface(&host.session);
@@ -110,7 +117,7 @@ async fn every_hidden_tool_has_a_reason_and_cannot_be_called() {
 
 #[tokio::test]
 async fn a_deferred_tool_must_be_shown_in_the_session_before_it_is_called() {
-    let later = MockTool::named("a.later").declare(|d| d.loading = Loading::Deferred);
+    let later = MockNativeTool::named("a.later").declare(|d| d.loading = LoadingStrategy::Deferred);
     let host = TestHost::build(|b| b.tool(later.clone())).await;
     let error = host.call("later", json!({})).await.error.unwrap();
     assert_eq!(error.class, ErrorClass::SchemaNotLoaded);
@@ -197,14 +204,14 @@ async fn search_ranks_names_over_descriptions_and_finds_substrings() {
 #[tokio::test]
 async fn names_never_overwrite_one_another_and_settings_that_fit_nothing_are_told() {
     let host = TestHost::build(|b| {
-        b.tool(MockTool::named("a.same").output("first"))
-            .tool(MockTool::named("b.same").output("second"))
-            .tool(MockTool::named("a.same").output("third"))
+        b.tool(MockNativeTool::named("a.same").output("first"))
+            .tool(MockNativeTool::named("b.same").output("second"))
+            .tool(MockNativeTool::named("a.same").output("third"))
             .tool(
-                MockTool::named("c.other")
+                MockNativeTool::named("c.other")
                     .declare(|d| d.aliases = vec!["same".into(), "another".into()]),
             )
-            .tool(MockTool::named("c.bad").schema(json!({ "$ref": "https://example.com/x" })))
+            .tool(MockNativeTool::named("c.bad").schema(json!({ "$ref": "https://example.com/x" })))
             .settings(HashMap::from([(
                 "smae".to_owned(),
                 ToolSettings::default(),
@@ -235,7 +242,7 @@ async fn names_never_overwrite_one_another_and_settings_that_fit_nothing_are_tol
 /// A source from outside: claims to be harmless, changes its list, has a search of its own.
 #[derive(Clone, Default)]
 struct Outside {
-    tools: Arc<std::sync::Mutex<Vec<MockTool>>>,
+    tools: Arc<std::sync::Mutex<Vec<MockNativeTool>>>,
     feed: Arc<std::sync::OnceLock<SourceFeed>>,
 }
 
@@ -246,8 +253,8 @@ impl Source for Outside {
     fn origin(&self) -> EffectOrigin {
         EffectOrigin::Claimed
     }
-    fn naming(&self) -> Naming {
-        Naming::Namespaced
+    fn naming(&self) -> WireNaming {
+        WireNaming::Namespaced
     }
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
         use toolpost_model::DynTool as _;
@@ -296,11 +303,11 @@ async fn a_source_from_outside_cannot_claim_to_be_harmless_and_may_change_its_li
         .tools
         .lock()
         .unwrap()
-        .push(MockTool::named("up.one"));
+        .push(MockNativeTool::named("up.one"));
     let source = outside.clone();
     let host = TestHost::build(|b| {
         b.source(source)
-            .policy(TestHost::policy(Mode::Default, &[]))
+            .policy(TestHost::policy(PermissionMode::Default, &[]))
     })
     .await;
     let error = host.call("up__one", json!({})).await.error.unwrap();
@@ -313,7 +320,7 @@ async fn a_source_from_outside_cannot_claim_to_be_harmless_and_may_change_its_li
         .tools
         .lock()
         .unwrap()
-        .push(MockTool::named("up.two"));
+        .push(MockNativeTool::named("up.two"));
     outside
         .feed
         .get()

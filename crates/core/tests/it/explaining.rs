@@ -4,18 +4,20 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    ChangeKind, DeadlineBy, Explanation, Hook, HookCall, HookError, HookOutput, KeptIn, Limits,
-    MatchedBy, SchedulerLimits, SchemaVerdict,
+    DeadlineBy, DecisionChangeKind, Explanation, Hook, HookCall, HookError, HookOutput, HostLimits,
+    KeptIn, MatchedBy, SchedulerLimits, SchemaVerdict,
 };
 use toolpost_model::{
-    Access, BoxFuture, CancelSupport, EffectClass, Effects, ErrorClass, HookEvent, HookStanding,
-    Lifecycle, Loading, Mode, Outcome, PersistStrategy, ResourceKey, Visibility,
+    BoxFuture, CancelSupport, EffectClass, Effects, ErrorClass, HookEvent, HookStanding, Lifecycle,
+    LoadingStrategy, Outcome, PermissionMode, PersistStrategy, ResourceAccess, ResourceKey,
+    Visibility,
 };
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
-fn writer() -> MockTool {
-    let effects = Effects::of(EffectClass::Write).using(ResourceKey::path("/w/a"), Access::Write);
-    MockTool::named("demo.act")
+fn writer() -> MockNativeTool {
+    let effects =
+        Effects::of(EffectClass::Write).using(ResourceKey::path("/w/a"), ResourceAccess::Write);
+    MockNativeTool::named("demo.act")
         .class(EffectClass::Write)
         .effects(effects)
 }
@@ -31,7 +33,7 @@ async fn each_layer_has_its_say() {
         declaration.interface.execution.timeout_ms = Some(1_500);
         declaration.interface.persistence.max_inline_chars = Some(77);
     });
-    let policy = TestHost::policy(Mode::Default, &["allow act", "ask class:network"]);
+    let policy = TestHost::policy(PermissionMode::Default, &["allow act", "ask class:network"]);
     let host = TestHost::build(|b| b.tool(tool).policy(policy)).await;
     for (asked, matched_by) in [
         ("act", MatchedBy::Name),
@@ -87,11 +89,17 @@ async fn each_layer_has_its_say() {
 async fn what_ends_a_call_early_names_what_would_change_it() {
     let strict = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
     let host = TestHost::build(|b| {
-        b.tool(MockTool::named("demo.count").schema(strict))
-            .tool(MockTool::named("demo.later").declare(|one| one.loading = Loading::Deferred))
-            .tool(MockTool::named("demo.off").declare(|one| one.lifecycle = Lifecycle::Disabled))
+        b.tool(MockNativeTool::named("demo.count").schema(strict))
+            .tool(
+                MockNativeTool::named("demo.later")
+                    .declare(|one| one.loading = LoadingStrategy::Deferred),
+            )
+            .tool(
+                MockNativeTool::named("demo.off")
+                    .declare(|one| one.lifecycle = Lifecycle::Disabled),
+            )
             .tool(writer())
-            .policy(TestHost::policy(Mode::Default, &["deny later"]))
+            .policy(TestHost::policy(PermissionMode::Default, &["deny later"]))
     })
     .await;
     for (tool, arguments, class, schema, kind) in [
@@ -100,42 +108,42 @@ async fn what_ends_a_call_early_names_what_would_change_it() {
             json!({}),
             ErrorClass::UnknownTool,
             SchemaVerdict::NotChecked,
-            ChangeKind::Call,
+            DecisionChangeKind::Call,
         ),
         (
             "count",
             json!({}),
             ErrorClass::InvalidArguments,
             SchemaVerdict::Violated,
-            ChangeKind::Call,
+            DecisionChangeKind::Call,
         ),
         (
             "count",
             json!([1]),
             ErrorClass::SchemaValidationFailed,
             SchemaVerdict::Unreadable,
-            ChangeKind::Call,
+            DecisionChangeKind::Call,
         ),
         (
             "off",
             json!({}),
             ErrorClass::PolicyBlocked,
             SchemaVerdict::NotChecked,
-            ChangeKind::Setting,
+            DecisionChangeKind::Setting,
         ),
         (
             "later",
             json!({}),
             ErrorClass::PolicyBlocked,
             SchemaVerdict::NotChecked,
-            ChangeKind::RemoveRule,
+            DecisionChangeKind::RemoveRule,
         ),
         (
             "act",
             json!({}),
             ErrorClass::PermissionDenied,
             SchemaVerdict::Fits,
-            ChangeKind::Answer,
+            DecisionChangeKind::Answer,
         ),
     ] {
         let told = explained(&host, tool, arguments.clone()).await;
@@ -146,7 +154,8 @@ async fn what_ends_a_call_early_names_what_would_change_it() {
             "{tool} {arguments}"
         );
         assert_eq!(told.layers.invocation.schema, schema, "{tool} {arguments}");
-        let kinds: Vec<ChangeKind> = told.would_change.iter().map(|change| change.kind).collect();
+        let kinds: Vec<DecisionChangeKind> =
+            told.would_change.iter().map(|change| change.kind).collect();
         assert!(kinds.contains(&kind), "{tool}: {kinds:?}");
     }
     let violated = explained(&host, "count", json!({ "n": "x" }))
@@ -159,12 +168,12 @@ async fn what_ends_a_call_early_names_what_would_change_it() {
 
 #[tokio::test]
 async fn a_deferred_tool_is_said_to_wait_for_discovery() {
-    let tool = MockTool::named("demo.later")
+    let tool = MockNativeTool::named("demo.later")
         .class(EffectClass::Read)
-        .declare(|one| one.loading = Loading::Deferred);
+        .declare(|one| one.loading = LoadingStrategy::Deferred);
     let host = TestHost::with(tool).await;
     let hidden = explained(&host, "later", json!({})).await;
-    assert_eq!(hidden.would_change[0].kind, ChangeKind::Discover);
+    assert_eq!(hidden.would_change[0].kind, DecisionChangeKind::Discover);
     assert!(
         hidden
             .layers
@@ -217,17 +226,17 @@ async fn hooks_that_would_be_asked_are_named_also_where_a_dry_run_asks_them_noth
 
 #[tokio::test]
 async fn a_look_at_a_busy_host_tells_what_the_call_would_wait_for_and_the_record_what_one_did() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let scheduler = SchedulerLimits {
         concurrency: 4,
         session_concurrency: 4,
         queue: 4,
     };
-    let limits = Limits {
+    let limits = HostLimits {
         scheduler,
-        ..Limits::default()
+        ..HostLimits::default()
     };
-    let policy = TestHost::policy(Mode::Bypass, &[]);
+    let policy = TestHost::policy(PermissionMode::Bypass, &[]);
     let host =
         TestHost::build(|b| b.tool(writer().gate(&gate)).policy(policy).limits(limits)).await;
     let first = host.host.start(host.request("act", json!({}))).await;
@@ -237,7 +246,7 @@ async fn a_look_at_a_busy_host_tells_what_the_call_would_wait_for_and_the_record
     let now = told.layers.scheduling.unwrap().now.unwrap();
     let waits: Vec<String> = now.waits_for.iter().map(ToString::to_string).collect();
     assert_eq!(waits, ["`path:/w/a` alone, which a call holds"]);
-    let (events, mut recorder) = toolpost_testkit::EventRecorder::new(64);
+    let (events, mut recorder) = toolpost_testkit::CallEventRecorder::new(64);
     let mut request = host.request("act", json!({}));
     request.listener = Some(Arc::new(events));
     let second = host.host.start(request).await;
@@ -276,17 +285,17 @@ async fn a_look_at_a_busy_host_tells_what_the_call_would_wait_for_and_the_record
 
 #[tokio::test]
 async fn a_call_that_could_not_even_wait_is_said_not_to_run() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let scheduler = SchedulerLimits {
         concurrency: 1,
         session_concurrency: 1,
         queue: 1,
     };
-    let limits = Limits {
+    let limits = HostLimits {
         scheduler,
-        ..Limits::default()
+        ..HostLimits::default()
     };
-    let policy = TestHost::policy(Mode::Bypass, &[]);
+    let policy = TestHost::policy(PermissionMode::Bypass, &[]);
     let host =
         TestHost::build(|b| b.tool(writer().gate(&gate)).policy(policy).limits(limits)).await;
     let runs = host.host.start(host.request("act", json!({}))).await;
@@ -320,15 +329,17 @@ async fn secrets_of_a_call_are_in_no_part_of_its_explanation() {
         "properties": { "key": { "type": "string", "x-sensitive": true }, "note": { "type": "string" } },
     });
     let secret = "hunter2hunter2";
-    let effects = Effects::of(EffectClass::Write)
-        .using(ResourceKey::path("/w/hunter2hunter2"), Access::Write);
-    let tool = MockTool::named("demo.act")
+    let effects = Effects::of(EffectClass::Write).using(
+        ResourceKey::path("/w/hunter2hunter2"),
+        ResourceAccess::Write,
+    );
+    let tool = MockNativeTool::named("demo.act")
         .class(EffectClass::Write)
         .schema(schema)
         .effects(effects);
     let host = TestHost::build(|b| {
         b.tool(tool)
-            .policy(TestHost::policy(Mode::Default, &["allow act"]))
+            .policy(TestHost::policy(PermissionMode::Default, &["allow act"]))
     })
     .await;
     let told = explained(&host, "act", json!({ "key": secret })).await;
@@ -346,11 +357,11 @@ async fn a_late_answer_is_said_to_be_discarded_where_it_may_still_come() {
         (CancelSupport::Unsupported, true),
         (CancelSupport::AtAwaitPoints, false),
     ] {
-        let gate = Gate::new();
+        let gate = MockToolGate::new();
         let tool = writer()
             .gate(&gate)
             .declare(|one| one.interface.execution.cancel = support);
-        let policy = TestHost::policy(Mode::Bypass, &[]);
+        let policy = TestHost::policy(PermissionMode::Bypass, &[]);
         let host = TestHost::build(|b| b.tool(tool).policy(policy)).await;
         let mut request = host.request("act", json!({}));
         request.timeout = Some(Duration::from_millis(20));

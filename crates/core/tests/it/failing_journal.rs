@@ -7,14 +7,14 @@ use std::sync::{
 
 use serde_json::json;
 use toolpost_core::{
-    CallRequest, Cut, Host, Journal, JournalError, JournalHead, MemoryJournal, Pruned, Query,
-    Record, RecordKind, StoredRecord, Strength,
+    CallRequest, Host, Journal, JournalError, JournalHead, MemoryJournal, PrunedRange, Query,
+    Record, RecordKind, RetentionCut, StoredRecord, Strength,
 };
 use toolpost_model::{
     BoxFuture, EffectClass, ErrorClass, InvocationId, ModelInput, Outcome, Principal, RequestId,
     SessionId,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 /// A journal whose disk can be filled; `only` fills it for one kind of record.
 #[derive(Default)]
@@ -73,13 +73,13 @@ impl Journal for Filling {
     fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>> {
         self.inner.head()
     }
-    fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {
+    fn prune(&self, cut: RetentionCut) -> BoxFuture<'_, Result<Option<PrunedRange>, JournalError>> {
         self.inner.prune(cut)
     }
 }
 
-async fn host(journal: &Arc<Filling>, tool: &MockTool) -> Host {
-    let policy = TestHost::policy(toolpost_model::Mode::Bypass, &[]);
+async fn host(journal: &Arc<Filling>, tool: &MockNativeTool) -> Host {
+    let policy = TestHost::policy(toolpost_model::PermissionMode::Bypass, &[]);
     Host::builder()
         .journal(journal.clone())
         .tool(tool.clone())
@@ -99,7 +99,7 @@ async fn call(host: &Host) -> toolpost_model::ToolResult {
 async fn a_full_journal_refuses_writes_before_they_run_and_takes_them_again_when_there_is_room() {
     let (journal, tool) = (
         Arc::new(Filling::default()),
-        MockTool::named("demo.act").class(EffectClass::Write),
+        MockNativeTool::named("demo.act").class(EffectClass::Write),
     );
     let host = host(&journal, &tool).await;
     journal.full.store(true, Ordering::SeqCst);
@@ -123,7 +123,7 @@ async fn a_full_journal_refuses_writes_before_they_run_and_takes_them_again_when
 async fn a_read_whose_end_cannot_be_written_gives_no_content_and_the_next_one_does_not_run() {
     let (journal, tool) = (
         Arc::new(Filling::default()),
-        MockTool::named("demo.act").output("precious"),
+        MockNativeTool::named("demo.act").output("precious"),
     );
     let host = host(&journal, &tool).await;
     assert_eq!(call(&host).await.outcome, Outcome::Succeeded);
@@ -148,7 +148,7 @@ async fn a_write_whose_end_cannot_be_written_is_answered_as_unknown() {
         only: Some(RecordKind::Ended),
         ..Filling::default()
     });
-    let tool = MockTool::named("demo.act")
+    let tool = MockNativeTool::named("demo.act")
         .class(EffectClass::Write)
         .output("precious");
     let host = host(&journal, &tool).await;

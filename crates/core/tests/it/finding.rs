@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use toolpost_core::{
-    Acknowledged, FacetReader, Journal, KnownSecrets, MemoryJournal, Query, Record, RecordKind,
-    Retention, Strength, ToolPattern,
+    AcknowledgementTiming, FacetReader, Journal, KnownSecrets, MemoryJournal, Query, Record,
+    RecordKind, Retention, Strength, ToolQueryPattern,
 };
-use toolpost_model::{EffectClass, InvocationId, Mode, Outcome};
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_model::{EffectClass, InvocationId, Outcome, PermissionMode};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 const SECRET: &str = "tp_sentinel_host_0123456789";
 
@@ -26,20 +26,20 @@ async fn kinds(host: &TestHost, query: Query) -> Vec<RecordKind> {
 async fn calls_are_found_by_tool_caller_outcome_and_correlation() {
     let host = TestHost::build(|builder| {
         builder
-            .tool(MockTool::named("demo.look").class(EffectClass::Read))
-            .tool(MockTool::named("demo.act").class(EffectClass::Write))
-            .policy(TestHost::policy(Mode::Bypass, &["deny act"]))
+            .tool(MockNativeTool::named("demo.look").class(EffectClass::Read))
+            .tool(MockNativeTool::named("demo.act").class(EffectClass::Write))
+            .policy(TestHost::policy(PermissionMode::Bypass, &["deny act"]))
     })
     .await;
     let mut marked = host.request("look", json!({}));
     marked.correlation_id = Some("trace-1".into());
-    marked.acknowledged = Acknowledged::Early;
+    marked.acknowledged = AcknowledgementTiming::Early;
     host.host.call(marked).await;
     host.call("act", json!({})).await;
     host.call("nowhere", json!({})).await;
     let all = Query::newest(9);
     let tool = |text: &str| Query {
-        tool: Some(ToolPattern::new(text)),
+        tool: Some(ToolQueryPattern::new(text)),
         ..all.clone()
     };
     assert_eq!(
@@ -124,7 +124,7 @@ async fn what_calls_are_looked_for_by_is_redacted() {
         1
     );
     let tool = Query {
-        tool: Some(ToolPattern::new("[redacted:host_token]")),
+        tool: Some(ToolQueryPattern::new("[redacted:host_token]")),
         ..Query::newest(9)
     };
     assert_eq!(find(tool).await.unwrap().len(), 1);

@@ -6,11 +6,11 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use toolpost_core::{Hook, HookCall, HookError, HookOutput, Limits};
+use toolpost_core::{Hook, HookCall, HookError, HookOutput, HostLimits};
 use toolpost_model::{
-    BoxFuture, EffectClass, HookStanding, Mode, ToolFailure, ToolOutput, ToolResult,
+    BoxFuture, EffectClass, HookStanding, PermissionMode, ToolFailure, ToolOutput, ToolResult,
 };
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 /// Keeps what it was shown.
 #[derive(Clone, Default)]
@@ -52,30 +52,30 @@ impl Hook for Onlooker {
     }
 }
 
-fn tools(gate: &Gate) -> Vec<MockTool> {
+fn tools(gate: &MockToolGate) -> Vec<MockNativeTool> {
     let partial = ToolOutput {
         partial: true,
         ..ToolOutput::text("half")
     };
     let schema = json!({ "type": "object", "required": ["n"] });
     vec![
-        MockTool::named("ends.whole").output("text"),
-        MockTool::named("ends.empty").output(()),
-        MockTool::named("ends.partial").output(partial),
-        MockTool::named("ends.cut").output("x".repeat(5_000)),
-        MockTool::named("ends.failed").failing(ToolFailure::new("broke")),
-        MockTool::named("ends.strict").schema(schema),
-        MockTool::named("ends.denied").class(EffectClass::Network),
-        MockTool::named("ends.slow").gate(gate),
+        MockNativeTool::named("ends.whole").output("text"),
+        MockNativeTool::named("ends.empty").output(()),
+        MockNativeTool::named("ends.partial").output(partial),
+        MockNativeTool::named("ends.cut").output("x".repeat(5_000)),
+        MockNativeTool::named("ends.failed").failing(ToolFailure::new("broke")),
+        MockNativeTool::named("ends.strict").schema(schema),
+        MockNativeTool::named("ends.denied").class(EffectClass::Network),
+        MockNativeTool::named("ends.slow").gate(gate),
     ]
 }
 
 #[tokio::test]
 async fn hooks_and_records_see_each_end_as_the_caller_does() {
-    let (gate, onlooker) = (Gate::new(), Onlooker::default());
-    let limits = Limits {
+    let (gate, onlooker) = (MockToolGate::new(), Onlooker::default());
+    let limits = HostLimits {
         inline_chars: 1_000,
-        ..Limits::default()
+        ..HostLimits::default()
     };
     let host = TestHost::build(|builder| {
         let builder = tools(&gate)
@@ -84,7 +84,7 @@ async fn hooks_and_records_see_each_end_as_the_caller_does() {
         builder
             .hook(onlooker.clone())
             .limits(limits)
-            .policy(TestHost::policy(Mode::Edits, &[]))
+            .policy(TestHost::policy(PermissionMode::Edits, &[]))
     })
     .await;
     let mut kinds = Vec::new();
@@ -142,7 +142,7 @@ async fn a_model_that_reads_text_is_told_of_nothing_and_of_half() {
             "[partial: only part of the work was done]\nhalf",
         ),
     ] {
-        let host = TestHost::with(MockTool::named("demo.say").output(output)).await;
+        let host = TestHost::with(MockNativeTool::named("demo.say").output(output)).await;
         assert_eq!(host.call("say", json!({})).await.model_text(), text);
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use serde_json::{Value, json};
 use toolpost_core::{Hook, HookCall, HookError, HookOutput};
 use toolpost_model::{BoxFuture, EffectClass, HookEvent, HookStanding, ToolResult};
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 pub(crate) type Answer = Result<HookOutput, HookError>;
 type Said =
@@ -116,17 +116,17 @@ impl Hook for Probe {
 }
 
 /// `demo.act`: class write, one number, says `done` and `{"n": 1}`.
-fn act() -> MockTool {
+fn act() -> MockNativeTool {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     let output = toolpost_model::ToolOutput::text("done").with_structured(json!({ "n": 1 }));
-    MockTool::named("demo.act")
+    MockNativeTool::named("demo.act")
         .class(EffectClass::Write)
         .schema(schema)
         .output(output.with_summary("did it"))
 }
 
 /// A host in mode `bypass` with one tool and hooks in their order.
-async fn host(tool: &MockTool, hooks: impl IntoIterator<Item = Probe>) -> TestHost {
+async fn host(tool: &MockNativeTool, hooks: impl IntoIterator<Item = Probe>) -> TestHost {
     TestHost::build(|builder| {
         hooks
             .into_iter()
@@ -138,7 +138,7 @@ async fn host(tool: &MockTool, hooks: impl IntoIterator<Item = Probe>) -> TestHo
 }
 
 /// Calls `demo.act` once with `{"n": 1}` in a host of its own.
-async fn run(hooks: impl IntoIterator<Item = Probe>) -> (ToolResult, MockTool, TestHost) {
+async fn run(hooks: impl IntoIterator<Item = Probe>) -> (ToolResult, MockNativeTool, TestHost) {
     let tool = act();
     let host = host(&tool, hooks).await;
     (host.call("act", json!({ "n": 1 })).await, tool, host)

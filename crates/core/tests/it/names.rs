@@ -9,22 +9,22 @@ use std::sync::Arc;
 use serde_json::json;
 use toolpost_core::HostBuilder;
 use toolpost_model::{
-    BoxFuture, Declaration, DynTool, EffectClass, EffectOrigin, Naming, Outcome, Provenance,
-    SessionScope, Source, SourceError, SourceSession, ToolSet,
+    BoxFuture, Declaration, DynTool, EffectClass, EffectOrigin, Outcome, Provenance, SessionScope,
+    Source, SourceError, SourceSession, ToolSet, WireNaming,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 /// A source of a chosen provenance and naming.
 pub(crate) struct NamedSource {
     pub(crate) name: &'static str,
-    pub(crate) naming: Naming,
+    pub(crate) naming: WireNaming,
     pub(crate) provenance: Provenance,
     pub(crate) tools: ToolSet,
 }
 
 impl NamedSource {
     /// A source whose tools answer with their own ids.
-    fn new(name: &'static str, provenance: Provenance, naming: Naming, ids: &[&str]) -> Self {
+    fn new(name: &'static str, provenance: Provenance, naming: WireNaming, ids: &[&str]) -> Self {
         let tools = ids
             .iter()
             .map(|id| Arc::new(answering(id)) as Arc<dyn DynTool>);
@@ -38,8 +38,10 @@ impl NamedSource {
 }
 
 /// A tool of class write that answers with its own id.
-fn answering(id: &str) -> MockTool {
-    MockTool::named(id).class(EffectClass::Write).output(id)
+fn answering(id: &str) -> MockNativeTool {
+    MockNativeTool::named(id)
+        .class(EffectClass::Write)
+        .output(id)
 }
 
 impl Source for NamedSource {
@@ -52,7 +54,7 @@ impl Source for NamedSource {
             Provenance::MountPlan | Provenance::Outside => EffectOrigin::Claimed,
         }
     }
-    fn naming(&self) -> Naming {
+    fn naming(&self) -> WireNaming {
         self.naming
     }
     fn provenance(&self) -> Provenance {
@@ -71,7 +73,7 @@ impl Source for NamedSource {
 
 /// Native tools, two modules and two servers, all of which have a `shell` and a `read_file`, in an order in which the
 /// outside ones come first.
-fn crowd(builder: HostBuilder, servers: Naming) -> HostBuilder {
+fn crowd(builder: HostBuilder, servers: WireNaming) -> HostBuilder {
     let outside = |name: &'static str, ids: &[&str]| {
         NamedSource::new(name, Provenance::Outside, servers, ids)
     };
@@ -87,7 +89,7 @@ fn crowd(builder: HostBuilder, servers: Naming) -> HostBuilder {
         .source(NamedSource::new(
             "amplifier",
             Provenance::MountPlan,
-            Naming::Bare,
+            WireNaming::Bare,
             &["tool-a.shell", "tool-a.read_file", "tool-b.read_file"],
         ))
         .tool(answering("shell.shell"))

@@ -3,17 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use toolpost_core::{Limits, RecordKind, SchedulerLimits};
+use toolpost_core::{HostLimits, RecordKind, SchedulerLimits};
 use toolpost_model::{
-    Access, CallInput, Declaration, DynTool, EffectClass, Effects, ErrorClass, Loading, Mode,
-    NestedCall, Outcome, ResourceKey, Tool, ToolCall, ToolFailure, ToolOutput, ToolSet,
+    CallInput, Declaration, DynTool, EffectClass, Effects, ErrorClass, LoadingStrategy, NestedCall,
+    Outcome, PermissionMode, ResourceAccess, ResourceKey, Tool, ToolCall, ToolFailure, ToolOutput,
+    ToolSet,
 };
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 /// Calls the tool named in `tool` and gives back what it hears. Holds what `held` names.
 struct Caller {
     name: &'static str,
-    held: Option<(&'static str, Access)>,
+    held: Option<(&'static str, ResourceAccess)>,
 }
 
 impl Caller {
@@ -66,9 +67,12 @@ impl Tool for Caller {
     }
 }
 
-fn writer(path: &str, gate: &Gate) -> MockTool {
-    let effects = Effects::of(EffectClass::Write).using(ResourceKey::path(path), Access::Write);
-    MockTool::named("demo.write").effects(effects).gate(gate)
+fn writer(path: &str, gate: &MockToolGate) -> MockNativeTool {
+    let effects =
+        Effects::of(EffectClass::Write).using(ResourceKey::path(path), ResourceAccess::Write);
+    MockNativeTool::named("demo.write")
+        .effects(effects)
+        .gate(gate)
 }
 
 fn inner(result: &toolpost_model::ToolResult) -> &Value {
@@ -80,8 +84,8 @@ async fn a_nested_call_has_a_decision_and_a_record_of_its_own_that_names_its_par
     let host = TestHost::build(|builder| {
         builder
             .tool(Caller::new("demo.outer"))
-            .tool(MockTool::named("demo.secret").class(EffectClass::Write))
-            .policy(TestHost::policy(Mode::Bypass, &["ask secret"]))
+            .tool(MockNativeTool::named("demo.secret").class(EffectClass::Write))
+            .policy(TestHost::policy(PermissionMode::Bypass, &["ask secret"]))
     })
     .await;
     let result = host.call("outer", json!({ "tool": "secret" })).await;
@@ -117,9 +121,9 @@ async fn only_what_the_session_sees_can_be_called_and_never_the_caller_itself() 
     let host = TestHost::build(|builder| {
         builder
             .tool(Caller::new("demo.outer"))
-            .tool(MockTool::named("demo.open"))
-            .tool(MockTool::named("demo.closed"))
-            .policy(TestHost::policy(Mode::Bypass, &["deny closed"]))
+            .tool(MockNativeTool::named("demo.open"))
+            .tool(MockNativeTool::named("demo.closed"))
+            .policy(TestHost::policy(PermissionMode::Bypass, &["deny closed"]))
     })
     .await;
     assert_eq!(
@@ -134,10 +138,13 @@ async fn only_what_the_session_sees_can_be_called_and_never_the_caller_itself() 
 
 #[tokio::test]
 async fn an_internal_tool_is_called_by_the_tools_of_its_source_alone() {
-    let inside = || MockTool::named("demo.inside").declare(|tool| tool.loading = Loading::Internal);
+    let inside = || {
+        MockNativeTool::named("demo.inside")
+            .declare(|tool| tool.loading = LoadingStrategy::Internal)
+    };
     let callers: [Arc<dyn DynTool>; 2] = [Arc::new(Caller::new("demo.caller")), Arc::new(inside())];
     let host = TestHost::build(|builder| {
-        let builder = builder.policy(TestHost::policy(Mode::Bypass, &[]));
+        let builder = builder.policy(TestHost::policy(PermissionMode::Bypass, &[]));
         builder
             .source(ToolSet::new("demo", callers))
             .tool(Caller::new("other.stranger"))
@@ -161,20 +168,20 @@ async fn an_internal_tool_is_called_by_the_tools_of_its_source_alone() {
 
 #[tokio::test]
 async fn a_nested_call_runs_in_its_parents_slot_and_under_its_parents_locks() {
-    let limits = Limits {
+    let limits = HostLimits {
         scheduler: SchedulerLimits {
             concurrency: 1,
             session_concurrency: 1,
             queue: 1,
         },
-        ..Limits::default()
+        ..HostLimits::default()
     };
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     gate.let_through(9);
     for held in [
         None,
-        Some(("/w", Access::Write)),
-        Some(("/w/a", Access::Write)),
+        Some(("/w", ResourceAccess::Write)),
+        Some(("/w/a", ResourceAccess::Write)),
     ] {
         let (outer, writer) = (
             Caller {
@@ -198,10 +205,11 @@ async fn a_nested_call_runs_in_its_parents_slot_and_under_its_parents_locks() {
 async fn what_the_parent_holds_in_another_way_is_refused_instead_of_waited_for() {
     let outer = Caller {
         name: "demo.outer",
-        held: Some(("/w/a", Access::Read)),
+        held: Some(("/w/a", ResourceAccess::Read)),
     };
     let host =
-        TestHost::build(|builder| builder.tool(outer).tool(writer("/w", &Gate::new()))).await;
+        TestHost::build(|builder| builder.tool(outer).tool(writer("/w", &MockToolGate::new())))
+            .await;
     let result = host.call("outer", json!({ "tool": "write" })).await;
     assert_eq!(inner(&result)["outcome"], "rejected");
     assert!(
@@ -214,7 +222,7 @@ async fn what_the_parent_holds_in_another_way_is_refused_instead_of_waited_for()
 
 #[tokio::test]
 async fn a_nested_call_waits_for_others_locks_but_not_behind_those_who_wait_for_its_parent() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = TestHost::build(|builder| {
         builder
             .tool(Caller::new("demo.outer"))
@@ -248,7 +256,7 @@ async fn a_nested_call_waits_for_others_locks_but_not_behind_those_who_wait_for_
 
 #[tokio::test(start_paused = true)]
 async fn a_nested_call_ends_with_its_parents_time_and_its_end_is_on_record() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = TestHost::build(|builder| {
         builder
             .tool(Caller::new("demo.outer"))
@@ -320,13 +328,13 @@ async fn one_call_cannot_make_calls_without_bound() {
             Ok(json!(refused).into())
         }
     }
-    let gate = Gate::new();
-    let wait = MockTool::named("demo.wait")
+    let gate = MockToolGate::new();
+    let wait = MockNativeTool::named("demo.wait")
         .class(EffectClass::Read)
         .gate(&gate);
     let host = TestHost::build(|builder| builder.tool(Flood).tool(wait)).await;
     let flood = host.host.start(host.request("flood", json!({}))).await;
-    let most = u32::try_from(Limits::default().scheduler.session_concurrency).unwrap();
+    let most = u32::try_from(HostLimits::default().scheduler.session_concurrency).unwrap();
     gate.entered(most).await;
     gate.let_through(100);
     assert_eq!(*inner(flood.answer().await.result()), json!(100 - most));
@@ -346,8 +354,8 @@ async fn what_must_be_alone_is_alone_among_the_calls_of_its_parent() {
             Ok(json!(ended.iter().filter(|one| one.is_ok()).count()).into())
         }
     }
-    let gate = Gate::new();
-    let run = MockTool::named("demo.run")
+    let gate = MockToolGate::new();
+    let run = MockNativeTool::named("demo.run")
         .class(EffectClass::Execute)
         .gate(&gate);
     let host = TestHost::build(|builder| builder.tool(Both).tool(run)).await;

@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde_json::json;
 use toolpost_core::{Approvals, Patience, PendingCause};
 use toolpost_model::{
-    ApprovalScope, EffectClass, ErrorClass, Mode, Outcome, Principal, RequestId, Verdict,
+    ApprovalScope, EffectClass, ErrorClass, Outcome, PermissionMode, Principal, RequestId, Verdict,
 };
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-async fn host(tool: &MockTool) -> TestHost {
-    let policy = TestHost::policy(Mode::Default, &[]);
+async fn host(tool: &MockNativeTool) -> TestHost {
+    let policy = TestHost::policy(PermissionMode::Default, &[]);
     TestHost::build(|builder| {
         builder
             .policy(policy)
@@ -26,8 +26,8 @@ async fn host(tool: &MockTool) -> TestHost {
 #[tokio::test(start_paused = true)]
 async fn work_goes_on_when_patience_is_over_and_ends_with_the_time_for_the_whole_call() {
     for (is_whole, expected) in [(false, Outcome::Succeeded), (true, Outcome::TimedOut)] {
-        let gate = Gate::new();
-        let tool = MockTool::named("demo.wait")
+        let gate = MockToolGate::new();
+        let tool = MockNativeTool::named("demo.wait")
             .gate(&gate)
             .class(EffectClass::Read);
         let host = host(&tool).await;
@@ -51,7 +51,7 @@ async fn work_goes_on_when_patience_is_over_and_ends_with_the_time_for_the_whole
 
 #[tokio::test(start_paused = true)]
 async fn every_limit_of_waiting_ends_an_unanswered_call_as_pending() {
-    let tool = MockTool::named("demo.push").class(EffectClass::Execute);
+    let tool = MockNativeTool::named("demo.push").class(EffectClass::Execute);
     let host = host(&tool).await;
     for (n, (patience, total_time)) in [
         (Some(Patience::Approval(Duration::ZERO)), None),
@@ -81,7 +81,7 @@ async fn every_limit_of_waiting_ends_an_unanswered_call_as_pending() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_can_come_back_leaves_its_call_parked() {
-    let tool = MockTool::named("demo.push").class(EffectClass::Execute);
+    let tool = MockNativeTool::named("demo.push").class(EffectClass::Execute);
     let host = host(&tool).await;
     let request = || {
         let mut request = host.request("push", json!({}));
@@ -134,17 +134,17 @@ async fn a_caller_that_can_come_back_leaves_its_call_parked() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_in_the_queue_stays_there_for_a_caller_that_can_come_back() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.write")
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.write")
         .gate(&gate)
         .class(EffectClass::Unknown);
-    let policy = TestHost::policy(Mode::Bypass, &[]);
+    let policy = TestHost::policy(PermissionMode::Bypass, &[]);
     let host = TestHost::build(|builder| builder.policy(policy).tool(tool.clone())).await;
     let first = host.host.start(host.request("write", json!({}))).await;
     gate.entered(1).await;
     let mut request = host.request("write", json!({}));
     request.request_id = Some(RequestId::new("r"));
-    request.acknowledged = toolpost_core::Acknowledged::Early;
+    request.acknowledged = toolpost_core::AcknowledgementTiming::Early;
     let second = host.host.start(request).await;
     let pending = second
         .answer_within(Some(Patience::Turn(SECOND)))

@@ -1,15 +1,15 @@
 //! The stages: what passes, what ends where, and what is on record.
 
 use serde_json::{Value, json};
-use toolpost_core::{Acknowledged, Limits, RecordKind};
+use toolpost_core::{AcknowledgementTiming, HostLimits, RecordKind};
 use toolpost_model::{
-    Behavior, Disposition, EffectClass, ErrorClass, Mode, ModelInput, Outcome, Stage, ToolFailure,
-    ToolOutput,
+    Behavior, Disposition, EffectClass, ErrorClass, ModelInput, Outcome, PermissionMode, Stage,
+    ToolFailure, ToolOutput,
 };
-use toolpost_testkit::{EventRecorder, MockTool, TestHost};
+use toolpost_testkit::{CallEventRecorder, MockNativeTool, TestHost};
 
-fn greeter() -> MockTool {
-    MockTool::named("demo.greet").output("hello").schema(json!({
+fn greeter() -> MockNativeTool {
+    MockNativeTool::named("demo.greet").output("hello").schema(json!({
         "type": "object", "required": ["name"], "additionalProperties": false,
         "properties": { "name": { "type": "string" }, "times": { "type": "integer", "minimum": 1 } }
     }))
@@ -18,7 +18,7 @@ fn greeter() -> MockTool {
 #[tokio::test]
 async fn a_call_passes_every_stage_and_costs_one_record() {
     let host = TestHost::with(greeter()).await;
-    let (events, recorder) = EventRecorder::new(64);
+    let (events, recorder) = CallEventRecorder::new(64);
     let mut request = host.request("greet", json!({ "name": "x" }));
     request.listener = Some(std::sync::Arc::new(events));
     let answer = host.host.call(request).await;
@@ -33,7 +33,7 @@ async fn a_call_passes_every_stage_and_costs_one_record() {
         "one numbered lifecycle"
     );
     assert_eq!(
-        EventRecorder::stages(&events),
+        CallEventRecorder::stages(&events),
         [
             Stage::Resolve,
             Stage::Parse,
@@ -75,27 +75,27 @@ async fn a_call_passes_every_stage_and_costs_one_record() {
 async fn a_write_is_on_record_before_it_runs_and_an_early_answer_needs_one_record_more() {
     for (acknowledged, class, expected) in [
         (
-            Acknowledged::AtTheEnd,
+            AcknowledgementTiming::AtTheEnd,
             EffectClass::Read,
             &[RecordKind::Ended][..],
         ),
         (
-            Acknowledged::Early,
+            AcknowledgementTiming::Early,
             EffectClass::Read,
             &[RecordKind::Accepted, RecordKind::Ended],
         ),
         (
-            Acknowledged::AtTheEnd,
+            AcknowledgementTiming::AtTheEnd,
             EffectClass::Write,
             &[RecordKind::Started, RecordKind::Ended],
         ),
         (
-            Acknowledged::Early,
+            AcknowledgementTiming::Early,
             EffectClass::Write,
             &[RecordKind::Accepted, RecordKind::Started, RecordKind::Ended],
         ),
     ] {
-        let host = TestHost::with(MockTool::named("demo.act").class(class)).await;
+        let host = TestHost::with(MockNativeTool::named("demo.act").class(class)).await;
         let mut request = host.request("act", json!({}));
         request.acknowledged = acknowledged;
         host.host.call(request).await;
@@ -180,10 +180,10 @@ async fn an_unknown_tool_is_told_with_its_neighbours() {
 
 #[tokio::test]
 async fn decisions_name_their_rule_and_asks_without_a_person_are_denials_with_a_way_out() {
-    let tool = MockTool::named("demo.act").class(EffectClass::Write);
+    let tool = MockNativeTool::named("demo.act").class(EffectClass::Write);
     let host = TestHost::build(|b| {
         b.tool(tool.clone())
-            .policy(TestHost::policy(Mode::Default, &[]))
+            .policy(TestHost::policy(PermissionMode::Default, &[]))
     })
     .await;
     let error = host.call("act", json!({})).await.error.unwrap();
@@ -197,7 +197,7 @@ async fn decisions_name_their_rule_and_asks_without_a_person_are_denials_with_a_
     );
     assert!(error.retry.needs_approval);
 
-    let policy = TestHost::policy(Mode::Bypass, &["allow act", "ask class:write"]);
+    let policy = TestHost::policy(PermissionMode::Bypass, &["allow act", "ask class:write"]);
     let host = TestHost::build(|b| b.tool(tool.clone()).policy(policy)).await;
     host.call("act", json!({})).await;
     let body: Value = serde_json::from_str(&host.call_records().await[0].record.body).unwrap();
@@ -212,10 +212,10 @@ async fn decisions_name_their_rule_and_asks_without_a_person_are_denials_with_a_
 
 #[tokio::test]
 async fn explain_tells_the_decision_without_running_or_recording_anything() {
-    let tool = MockTool::named("demo.act").class(EffectClass::Write);
+    let tool = MockNativeTool::named("demo.act").class(EffectClass::Write);
     let host = TestHost::build(|b| {
         b.tool(tool.clone())
-            .policy(TestHost::policy(Mode::Edits, &[]))
+            .policy(TestHost::policy(PermissionMode::Edits, &[]))
     })
     .await;
     let explanation = host.host.explain(host.request("act", json!({}))).await;
@@ -250,12 +250,12 @@ async fn outcome_and_disposition_are_two_things() {
             Disposition::Preview,
         ),
     ] {
-        let limits = Limits {
+        let limits = HostLimits {
             inline_chars: 100,
-            ..Limits::default()
+            ..HostLimits::default()
         };
         let host = TestHost::build(|b| {
-            b.tool(MockTool::named("demo.say").output(output))
+            b.tool(MockNativeTool::named("demo.say").output(output))
                 .limits(limits)
         })
         .await;
@@ -312,7 +312,7 @@ async fn a_success_without_anything_to_show_is_empty_and_never_silence() {
             "[partial: only part of the work was done; empty: the tool succeeded and had nothing to say]",
         ),
     ] {
-        let host = TestHost::with(MockTool::named("demo.say").output(output)).await;
+        let host = TestHost::with(MockNativeTool::named("demo.say").output(output)).await;
         let result = host.call("say", json!({})).await;
         assert_eq!(
             (result.disposition, result.model_text().as_str()),
@@ -329,7 +329,12 @@ async fn retry_guidance_is_true() {
         (EffectClass::Write, ToolFailure::new("no").untouched(), true),
         (EffectClass::Unknown, ToolFailure::new("no"), false),
     ] {
-        let host = TestHost::with(MockTool::named("demo.act").class(class).failing(failure)).await;
+        let host = TestHost::with(
+            MockNativeTool::named("demo.act")
+                .class(class)
+                .failing(failure),
+        )
+        .await;
         let result = host.call("act", json!({})).await;
         assert_eq!(result.error.unwrap().retry.safe, safe, "{class}");
         assert_eq!(
@@ -344,7 +349,7 @@ async fn retry_guidance_is_true() {
 async fn events_end_with_the_call_even_while_its_handle_is_held() {
     let host = TestHost::with(greeter()).await;
     for tool in ["greet", "unknown"] {
-        let (events, recorder) = EventRecorder::new(64);
+        let (events, recorder) = CallEventRecorder::new(64);
         let mut request = host.request(tool, json!({ "name": "x" }));
         request.listener = Some(std::sync::Arc::new(events));
         let handle = host.host.start(request).await;
@@ -356,16 +361,16 @@ async fn events_end_with_the_call_even_while_its_handle_is_held() {
 
 #[tokio::test]
 async fn a_tool_denied_outright_names_the_rule_and_the_way_out() {
-    let tool = MockTool::named("demo.act");
+    let tool = MockNativeTool::named("demo.act");
     for (mode, rules, reason, hint) in [
         (
-            Mode::Default,
+            PermissionMode::Default,
             &["deny act"][..],
             "the rule `deny act` (test)",
             "the rule `deny act` in test decides this",
         ),
         (
-            Mode::Plan,
+            PermissionMode::Plan,
             &[],
             "mode `plan` denies calls of class `write`",
             "start the host with `--allow demo.act` or `--mode edits`",

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolpost_core::{Acknowledged, Journal as _, MemoryJournal, RecordKind};
+use toolpost_core::{AcknowledgementTiming, Journal as _, MemoryJournal, RecordKind};
 use toolpost_model::{EffectClass, Effects, InvocationId, Principal, RequestId};
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 /// Runs a call until it stands inside the tool, then forgets the host as a crash would: nothing after the
 /// records made so far reaches the copy of the journal.
 async fn crash_inside(
-    tool: MockTool,
+    tool: MockNativeTool,
     arguments: Value,
     early: bool,
 ) -> (Arc<MemoryJournal>, InvocationId) {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = TestHost::with(tool.gate(&gate)).await;
     let mut request = host.request("act", arguments);
     request.request_id = Some(RequestId::new("r1"));
     if early {
-        request.acknowledged = Acknowledged::Early;
+        request.acknowledged = AcknowledgementTiming::Early;
     }
     let handle = host.host.start(request).await;
     gate.entered(1).await;
@@ -47,12 +47,12 @@ async fn settle(host: &TestHost) {
 }
 
 async fn check(effects: Effects, outcome: &str, runs_again: usize) {
-    let tool = MockTool::named("demo.act")
+    let tool = MockNativeTool::named("demo.act")
         .class(effects.class)
         .effects(effects.clone())
         .output("done");
     let (journal, id) = crash_inside(tool, json!({}), true).await;
-    let again = MockTool::named("demo.act")
+    let again = MockNativeTool::named("demo.act")
         .class(effects.class)
         .effects(effects.clone())
         .output("done");
@@ -83,12 +83,12 @@ async fn a_write_is_never_run_again_not_even_an_idempotent_one_and_a_read_is() {
 #[tokio::test]
 async fn a_repeat_after_the_crash_gets_the_recovered_end() {
     let (journal, id) = crash_inside(
-        MockTool::named("demo.act").class(EffectClass::Write),
+        MockNativeTool::named("demo.act").class(EffectClass::Write),
         json!({}),
         false,
     )
     .await;
-    let tool = MockTool::named("demo.act").class(EffectClass::Write);
+    let tool = MockNativeTool::named("demo.act").class(EffectClass::Write);
     let host = TestHost::on(journal, |b| b.tool(tool.clone())).await;
     let mut request = host.request("act", json!({}));
     request.request_id = Some(RequestId::new("r1"));
@@ -102,9 +102,9 @@ async fn a_repeat_after_the_crash_gets_the_recovered_end() {
 #[tokio::test]
 async fn a_call_whose_secret_is_not_on_record_is_canceled_and_says_why() {
     let schema = json!({ "type": "object", "properties": { "pin": { "type": "string", "x-sensitive": true } } });
-    let tool = MockTool::named("demo.act").schema(schema.clone());
+    let tool = MockNativeTool::named("demo.act").schema(schema.clone());
     let (journal, id) = crash_inside(tool, json!({ "pin": "123456789" }), true).await;
-    let tool = MockTool::named("demo.act").schema(schema);
+    let tool = MockNativeTool::named("demo.act").schema(schema);
     let host = TestHost::on(journal.clone(), |b| b.tool(tool.clone())).await;
     settle(&host).await;
     let end = &ends(&journal, id).await[0];
@@ -122,7 +122,7 @@ async fn a_call_whose_secret_is_not_on_record_is_canceled_and_says_why() {
 
 #[tokio::test]
 async fn an_opened_session_comes_back_for_its_owner_only() {
-    let host = TestHost::with(MockTool::named("demo.act")).await;
+    let host = TestHost::with(MockNativeTool::named("demo.act")).await;
     let owner = Principal::agent("owner");
     let request = toolpost_model::SurfaceRequest {
         task: Some("t".into()),
@@ -136,7 +136,7 @@ async fn an_opened_session_comes_back_for_its_owner_only() {
         .id()
         .clone();
     let next_life = TestHost::on(host.journal.clone(), |b| {
-        b.tool(MockTool::named("demo.act"))
+        b.tool(MockNativeTool::named("demo.act"))
     })
     .await;
     assert!(

@@ -3,10 +3,10 @@
 use serde_json::json;
 use toolpost_core::KnownSecrets;
 use toolpost_model::{
-    ArgumentKind, ArgumentMeaning, ClassFact, Content, EffectClass, EventBody, FnTool, LogLevel,
-    Mode, NestedCall, Outcome, OutputChunk, OutputStream, ToolFailure, ToolResult,
+    ArgumentKind, ArgumentMeaning, ClassFact, EffectClass, EventBody, FnTool, LogLevel, NestedCall,
+    Outcome, OutputChunk, OutputStream, PermissionMode, ResultContent, ToolFailure, ToolResult,
 };
-use toolpost_testkit::{EventRecorder, MockTool, TestHost};
+use toolpost_testkit::{CallEventRecorder, MockNativeTool, TestHost};
 
 const HOST_SECRET: &str = "tp_sentinel_host_0123456789";
 const ARGUMENT_SECRET: &str = "sentinel-argument-98765";
@@ -33,7 +33,7 @@ async fn sentinels_show_up_nowhere_and_the_tool_still_gets_the_real_value() {
                 LogLevel::Info,
                 format!("pin {} note {}", args.pin, args.note),
             );
-            context.artifact("copy", Content::text(args.pin.clone()));
+            context.artifact("copy", ResultContent::text(args.pin.clone()));
             if args.fail {
                 return Err(ToolFailure::new(format!("bad pin {}", args.pin)).hint(args.note));
             }
@@ -45,7 +45,7 @@ async fn sentinels_show_up_nowhere_and_the_tool_still_gets_the_real_value() {
     })
     .await;
     for fail in [false, true] {
-        let (events, recorder) = EventRecorder::new(64);
+        let (events, recorder) = CallEventRecorder::new(64);
         let mut request = host.request(
             "login",
             json!({ "pin": ARGUMENT_SECRET, "note": HOST_SECRET, "fail": fail }),
@@ -91,8 +91,8 @@ async fn a_schema_error_does_not_quote_a_secret() {
 
 #[tokio::test]
 async fn arguments_that_nobody_could_judge_are_not_kept() {
-    let later =
-        MockTool::named("demo.later").declare(|d| d.loading = toolpost_model::Loading::Deferred);
+    let later = MockNativeTool::named("demo.later")
+        .declare(|d| d.loading = toolpost_model::LoadingStrategy::Deferred);
     let host = TestHost::with(later).await;
     for (tool, input) in [
         ("unknown", r#"{"x":"sentinel-99"}"#),
@@ -140,7 +140,7 @@ async fn a_mark_inside_a_nested_type_counts() {
 async fn names_and_ids_are_no_way_around() {
     use toolpost_core::Journal as _;
     let host = TestHost::build(|b| {
-        b.tool(MockTool::named("demo.act"))
+        b.tool(MockNativeTool::named("demo.act"))
             .redactor(KnownSecrets::new([("host_token", HOST_SECRET)]))
     })
     .await;
@@ -188,7 +188,7 @@ fn writer(pieces: &'static [&'static str]) -> impl toolpost_model::Tool {
 async fn shown(pieces: &'static [&'static str]) -> (Vec<String>, ToolResult) {
     let secrets = KnownSecrets::new([("host_token", HOST_SECRET)]);
     let host = TestHost::build(|b| b.tool(writer(pieces)).redactor(secrets)).await;
-    let (events, recorder) = EventRecorder::new(64);
+    let (events, recorder) = CallEventRecorder::new(64);
     let mut request = host.request("write", json!({}));
     request.listener = Some(std::sync::Arc::new(events));
     let answer = host.host.call(request).await;
@@ -287,7 +287,7 @@ async fn two_records_tell_whether_a_sensitive_argument_was_the_same() {
 
 #[tokio::test]
 async fn what_a_source_says_of_its_tools_is_shown_without_secrets() {
-    let tool = MockTool::named("demo.up").schema(json!({
+    let tool = MockNativeTool::named("demo.up").schema(json!({
         "type": "object", "properties": { "a": { "type": "string", "description": format!("use {HOST_SECRET}") } }
     }));
     let tool = tool.declare(|declaration| {
@@ -297,7 +297,7 @@ async fn what_a_source_says_of_its_tools_is_shown_without_secrets() {
             .annotations
             .insert("hint".to_owned(), json!([HOST_SECRET]));
     });
-    let named = MockTool::named("demo.tp_sentinel_host_0123456789");
+    let named = MockNativeTool::named("demo.tp_sentinel_host_0123456789");
     let secrets = KnownSecrets::new([("host_token", HOST_SECRET)]);
     let host = TestHost::build(|b| b.tool(tool).tool(named).redactor(secrets)).await;
     let catalog = host.host.catalog();
@@ -341,11 +341,14 @@ async fn a_secret_that_is_a_word_of_the_record_leaves_the_record_whole() {
         "embedded",
     ];
     for word in words {
-        let tool = MockTool::named("demo.login")
+        let tool = MockNativeTool::named("demo.login")
             .class(EffectClass::Write)
             .output("done");
-        let host =
-            TestHost::build(|b| b.policy(TestHost::policy(Mode::Bypass, &[])).tool(tool)).await;
+        let host = TestHost::build(|b| {
+            b.policy(TestHost::policy(PermissionMode::Bypass, &[]))
+                .tool(tool)
+        })
+        .await;
         let mut request = host.request(
             "login",
             json!({ "password": word, "note": format!("it is {word}") }),
@@ -393,7 +396,7 @@ async fn a_call_made_by_a_call_knows_its_secrets() {
                 .await?;
             Ok::<_, ToolFailure>(result.model_text())
         });
-    let inner = MockTool::named("demo.inner")
+    let inner = MockNativeTool::named("demo.inner")
         .class(EffectClass::Read)
         .output(ARGUMENT_SECRET);
     let host = TestHost::build(|b| b.tool(outer).tool(inner.clone())).await;
@@ -419,7 +422,7 @@ async fn a_call_made_by_a_call_knows_its_secrets() {
 
 #[tokio::test]
 async fn a_long_command_is_shortened_after_its_secrets_were_taken_out() {
-    let tool = MockTool::named("demo.run")
+    let tool = MockNativeTool::named("demo.run")
         .class(EffectClass::Execute)
         .declare(|d| {
             d.interface.safety.class = ClassFact::ByInput;

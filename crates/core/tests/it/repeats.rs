@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolpost_model::{EffectClass, ErrorClass, Outcome, RequestId};
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 async fn start(host: &TestHost, id: &str, arguments: Value) -> toolpost_core::CallHandle {
     let mut request = host.request("act", arguments);
@@ -12,8 +12,8 @@ async fn start(host: &TestHost, id: &str, arguments: Value) -> toolpost_core::Ca
 
 #[tokio::test]
 async fn a_repeat_gets_the_same_bytes_whether_the_first_is_running_over_or_from_another_life() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.act")
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.act")
         .class(EffectClass::Write)
         .output("done")
         .gate(&gate);
@@ -61,7 +61,7 @@ async fn a_repeat_gets_the_same_bytes_whether_the_first_is_running_over_or_from_
 
 #[tokio::test]
 async fn many_at_once_run_once() {
-    let tool = MockTool::named("demo.act")
+    let tool = MockNativeTool::named("demo.act")
         .class(EffectClass::Write)
         .output("done");
     let host = TestHost::with(tool.clone()).await;
@@ -84,16 +84,16 @@ async fn futures(host: &TestHost) -> Vec<toolpost_core::CallHandle> {
 
 #[tokio::test]
 async fn a_call_the_host_did_not_take_may_be_sent_again_under_its_id() {
-    let gate = Gate::new();
-    let limits = toolpost_core::Limits {
+    let gate = MockToolGate::new();
+    let limits = toolpost_core::HostLimits {
         scheduler: toolpost_core::SchedulerLimits {
             concurrency: 1,
             session_concurrency: 1,
             queue: 0,
         },
-        ..toolpost_core::Limits::default()
+        ..toolpost_core::HostLimits::default()
     };
-    let tool = MockTool::named("demo.act")
+    let tool = MockNativeTool::named("demo.act")
         .class(EffectClass::Write)
         .gate(&gate);
     let host = TestHost::build(|b| b.tool(tool.clone()).limits(limits)).await;

@@ -8,10 +8,11 @@ use toolpost_core::{
     ToolFilter, ToolSettings,
 };
 use toolpost_model::{
-    EffectClass, ErrorClass, EventBody, FnTool, Loading, Mode, ModelInput, NestedCall, Outcome,
-    Principal, Progress, SurfaceRequest, ToolCall, ToolFailure, ToolOutput, ToolResult,
+    EffectClass, ErrorClass, EventBody, FnTool, LoadingStrategy, ModelInput, NestedCall, Outcome,
+    PermissionMode, Principal, SurfaceRequest, ToolCall, ToolFailure, ToolOutput, ToolProgress,
+    ToolResult,
 };
-use toolpost_testkit::{EventRecorder, MockTool, TestHost};
+use toolpost_testkit::{CallEventRecorder, MockNativeTool, TestHost};
 
 const ORDERED: ReplayOptions = ReplayOptions {
     matching: Matching::Ordered,
@@ -24,20 +25,28 @@ async fn recorded_host() -> TestHost {
     let secret = json!({ "type": "object", "properties": { "key": { "type": "string", "x-sensitive": true } } });
     TestHost::build(|builder| {
         builder
-            .tool(MockTool::named("a.text").output("hello"))
+            .tool(MockNativeTool::named("a.text").output("hello"))
             .tool(
-                MockTool::named("a.value")
+                MockNativeTool::named("a.value")
                     .schema(schema)
                     .output(json!({ "b": [1, 2.5], "a": null })),
             )
-            .tool(MockTool::named("a.nothing"))
+            .tool(MockNativeTool::named("a.nothing"))
             .tool(
-                MockTool::named("a.broken").failing(ToolFailure::new("no luck").hint("try later")),
+                MockNativeTool::named("a.broken")
+                    .failing(ToolFailure::new("no luck").hint("try later")),
             )
-            .tool(MockTool::named("a.denied").class(EffectClass::Write))
-            .tool(MockTool::named("a.hidden"))
-            .tool(MockTool::named("a.later").declare(|tool| tool.loading = Loading::Deferred))
-            .tool(MockTool::named("a.secret").schema(secret).output("done"))
+            .tool(MockNativeTool::named("a.denied").class(EffectClass::Write))
+            .tool(MockNativeTool::named("a.hidden"))
+            .tool(
+                MockNativeTool::named("a.later")
+                    .declare(|tool| tool.loading = LoadingStrategy::Deferred),
+            )
+            .tool(
+                MockNativeTool::named("a.secret")
+                    .schema(secret)
+                    .output("done"),
+            )
             .settings(HashMap::from([(
                 "text".to_owned(),
                 ToolSettings {
@@ -45,7 +54,7 @@ async fn recorded_host() -> TestHost {
                     ..ToolSettings::default()
                 },
             )]))
-            .policy(TestHost::policy(Mode::Default, &["deny hidden"]))
+            .policy(TestHost::policy(PermissionMode::Default, &["deny hidden"]))
     })
     .await
 }
@@ -292,7 +301,8 @@ fn about() -> impl toolpost_model::Tool {
 #[tokio::test]
 async fn calls_that_name_earlier_calls_name_those_of_the_replay() {
     let host =
-        TestHost::build(|builder| builder.tool(about()).tool(MockTool::named("a.text"))).await;
+        TestHost::build(|builder| builder.tool(about()).tool(MockNativeTool::named("a.text")))
+            .await;
     let script = async |host: &TestHost| {
         let first = host.call("text", json!({})).await.invocation_id;
         let said = host
@@ -345,7 +355,7 @@ impl toolpost_model::Tool for Outer {
 
 #[tokio::test]
 async fn only_what_the_agent_asked_for_is_on_the_cassette() {
-    let text = MockTool::named("a.text").output("inner");
+    let text = MockNativeTool::named("a.text").output("inner");
     let host = TestHost::build(|builder| builder.tool(Outer).tool(text.clone())).await;
     assert_eq!(host.call("outer", json!({})).await.model_text(), "inner");
     let cassette = host.cassette().await;
@@ -395,7 +405,7 @@ async fn a_call_that_can_be_read_is_not_taken_for_a_recorded_one_that_could_not(
 
 #[tokio::test]
 async fn one_session_of_several_is_taken_alone() {
-    let host = TestHost::with(MockTool::named("a.text").output("x")).await;
+    let host = TestHost::with(MockNativeTool::named("a.text").output("x")).await;
     let session = host
         .host
         .open_session(Principal::agent("other"), SurfaceRequest::default())
@@ -428,17 +438,17 @@ async fn progress_is_heard_again() {
         .unwrap()
         .class(EffectClass::Read)
         .run(|_: Nothing, call| async move {
-            call.progress(Progress {
+            call.progress(ToolProgress {
                 done: Some(1),
                 total: Some(2),
-                ..Progress::default()
+                ..ToolProgress::default()
             });
             call.status("nearly there");
             Ok::<_, ToolFailure>("done")
         });
     let host = TestHost::with(busy).await;
     let heard = async |host: &TestHost| {
-        let (events, recorder) = EventRecorder::new(64);
+        let (events, recorder) = CallEventRecorder::new(64);
         let mut request = host.request("busy", json!({}));
         request.listener = Some(Arc::new(events));
         assert_eq!(host.host.call(request).await.result().model_text(), "done");
@@ -458,7 +468,7 @@ async fn progress_is_heard_again() {
 
 #[tokio::test(start_paused = true)]
 async fn recorded_delays_are_waited_for_only_where_asked() {
-    let host = TestHost::with(MockTool::named("a.text").output("x")).await;
+    let host = TestHost::with(MockNativeTool::named("a.text").output("x")).await;
     host.call("text", json!({})).await;
     let mut cassette = host.cassette().await;
     cassette.calls[0].took_ms = 60_000;
@@ -489,7 +499,7 @@ async fn what_is_no_cassette_is_refused_with_the_reason() {
     let text = json!({ "format": 1, "toolpost": "0", "sessions": [], "tools": [], "calls": [bad] })
         .to_string();
     check(&text, "the answer of call 1 (`x`) is no result");
-    let mut cassette = TestHost::with(MockTool::named("a.text"))
+    let mut cassette = TestHost::with(MockNativeTool::named("a.text"))
         .await
         .cassette()
         .await;

@@ -10,9 +10,9 @@ mod engine;
 mod properties;
 
 use jiff::Timestamp;
-use toolpost_core::{Facts, Places, Policy, PolicyEngine, PolicySpec};
+use toolpost_core::{PathBaseFolders, PermissionFacts, Policy, PolicyEngine, PolicySpec};
 use toolpost_model::{
-    Decision, Mode, Principal, ReasonType, Remember, Rule, RuleOrigin, SandboxProfile,
+    Decision, PermissionMode, Principal, ReasonType, Remember, Rule, RuleOrigin, SandboxProfile,
 };
 
 use calls::MadeCall;
@@ -21,15 +21,15 @@ use calls::MadeCall;
 #[derive(Clone)]
 struct Section {
     line: usize,
-    mode: Mode,
+    mode: PermissionMode,
     rules: Vec<Rule>,
     confined: Option<SandboxProfile>,
     principal: String,
     at: Timestamp,
 }
 
-pub(crate) fn places() -> Places {
-    Places {
+pub(crate) fn places() -> PathBaseFolders {
+    PathBaseFolders {
         workspace: Some("/w".into()),
         home: Some("/home/me".into()),
         roots: vec!["/data".into()],
@@ -96,7 +96,7 @@ impl Section {
         };
         let policy = Policy::compile(spec).unwrap_or_else(|problems| panic!("{problems:?}"));
         let principal = Principal::agent(&self.principal);
-        policy.decide(&Facts {
+        policy.decide(&PermissionFacts {
             at: self.at,
             ..call.facts(&principal)
         })

@@ -12,12 +12,12 @@ use toolpost_core::{
     ToolSettings,
 };
 use toolpost_model::{
-    Access, ArgumentKind, ArgumentMeaning, BoxFuture, CallInput, Declaration, EffectClass,
-    EffectOrigin, Effects, ErrorClass, FnTool, HiddenReason, Mode, Naming, Outcome, Principal,
-    ResourceKey, Role, SandboxProfile, SessionScope, Source, SourceError, SourceSession, Tool,
-    ToolCall, ToolFailure, ToolOutput, ToolSet, Visibility,
+    ArgumentKind, ArgumentMeaning, BoxFuture, CallInput, Declaration, EffectClass, EffectOrigin,
+    Effects, ErrorClass, FnTool, HiddenReason, Outcome, PermissionMode, Principal, PrincipalRole,
+    ResourceAccess, ResourceKey, SandboxProfile, SessionScope, Source, SourceError, SourceSession,
+    Tool, ToolCall, ToolFailure, ToolOutput, ToolSet, Visibility, WireNaming,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 fn set(name: &str, change: impl FnOnce(&mut ToolSettings)) -> HashMap<String, ToolSettings> {
     let mut settings = ToolSettings::default();
@@ -40,8 +40,8 @@ fn object(value: &Value) -> serde_json::Map<String, Value> {
 #[tokio::test]
 async fn a_renamed_tool_goes_by_its_new_name_and_its_id() {
     let host = TestHost::build(|b| {
-        b.tool(MockTool::named("files.read_file"))
-            .policy(TestHost::policy(Mode::Bypass, &["deny cat"]))
+        b.tool(MockNativeTool::named("files.read_file"))
+            .policy(TestHost::policy(PermissionMode::Bypass, &["deny cat"]))
             .settings(set("read_file", |s| s.name = Some("cat".to_owned())))
     })
     .await;
@@ -59,8 +59,8 @@ async fn a_renamed_tool_goes_by_its_new_name_and_its_id() {
 #[tokio::test]
 async fn a_new_name_that_is_taken_is_pointed_out_and_not_given() {
     let host = TestHost::build(|b| {
-        b.tool(MockTool::named("a.first"))
-            .tool(MockTool::named("b.second"))
+        b.tool(MockNativeTool::named("a.first"))
+            .tool(MockNativeTool::named("b.second"))
             .settings(set("b.second", |s| s.name = Some("first".to_owned())))
     })
     .await;
@@ -79,7 +79,7 @@ async fn a_new_name_that_is_taken_is_pointed_out_and_not_given() {
 #[tokio::test]
 async fn a_hidden_tool_is_there_for_operators_only() {
     let host = TestHost::build(|b| {
-        b.tool(MockTool::named("a.b"))
+        b.tool(MockNativeTool::named("a.b"))
             .settings(set("a.b", |s| s.hidden = true))
     })
     .await;
@@ -90,7 +90,7 @@ async fn a_hidden_tool_is_there_for_operators_only() {
         Visibility::Blocked(HiddenReason::Role)
     );
     let operator = host.host.default_session(&Principal::operator("local"));
-    assert_eq!(operator.principal().role, Role::Operator);
+    assert_eq!(operator.principal().role, PrincipalRole::Operator);
     assert_eq!(
         host.host.surface(&operator).find("b").unwrap().1,
         Visibility::Loaded
@@ -166,8 +166,8 @@ async fn defaults_fill_what_a_call_leaves_out_and_the_record_says_so() {
 #[tokio::test]
 async fn sizes_and_sensitive_fields_can_be_set_for_one_tool() {
     let host = TestHost::build(|b| {
-        b.tool(MockTool::named("a.small"))
-            .tool(MockTool::named("a.large"))
+        b.tool(MockNativeTool::named("a.small"))
+            .tool(MockNativeTool::named("a.large"))
             .settings(set("small", |s| {
                 s.argument_bytes = Some(60);
                 s.sensitive = vec!["/note".to_owned(), "/who/mail".to_owned()];
@@ -481,7 +481,9 @@ impl Tool for Send {
     }
 
     fn effects(&self, _: &CallInput) -> Option<Effects> {
-        Some(Effects::of(EffectClass::Write).using(ResourceKey::path("/w/a"), Access::Write))
+        Some(
+            Effects::of(EffectClass::Write).using(ResourceKey::path("/w/a"), ResourceAccess::Write),
+        )
     }
 
     async fn execute(&self, _: ToolCall) -> Result<ToolOutput, ToolFailure> {
@@ -498,8 +500,8 @@ impl Source for Outside {
         EffectOrigin::Claimed
     }
 
-    fn naming(&self) -> Naming {
-        Naming::Bare
+    fn naming(&self) -> WireNaming {
+        WireNaming::Bare
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {

@@ -3,12 +3,12 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::json;
-use toolpost_core::{Limits, SchedulerLimits, ToolSettings};
+use toolpost_core::{HostLimits, SchedulerLimits, ToolSettings};
 use toolpost_model::{
-    CancelSupport, EffectClass, ErrorClass, EventBody, FnTool, Outcome, Principal, Progress,
-    ToolFailure, ToolOutput,
+    CancelSupport, EffectClass, ErrorClass, EventBody, FnTool, Outcome, Principal, ToolFailure,
+    ToolOutput, ToolProgress,
 };
-use toolpost_testkit::{EventRecorder, Gate, MockTool, TestHost};
+use toolpost_testkit::{CallEventRecorder, MockNativeTool, MockToolGate, TestHost};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
@@ -16,8 +16,12 @@ struct Nothing {}
 #[tokio::test(start_paused = true)]
 async fn at_the_deadline_the_work_is_stopped_and_the_guidance_is_honest() {
     for (class, safe) in [(EffectClass::Read, true), (EffectClass::Write, false)] {
-        let host =
-            TestHost::with(MockTool::named("demo.wait").class(class).gate(&Gate::new())).await;
+        let host = TestHost::with(
+            MockNativeTool::named("demo.wait")
+                .class(class)
+                .gate(&MockToolGate::new()),
+        )
+        .await;
         let mut request = host.request("wait", json!({}));
         request.timeout = Some(Duration::from_millis(50));
         let answer = host.host.call(request).await;
@@ -33,12 +37,12 @@ async fn at_the_deadline_the_work_is_stopped_and_the_guidance_is_honest() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_gets_a_longer_deadline_than_the_ceiling() {
-    let limits = Limits {
+    let limits = HostLimits {
         deadline_ceiling: Duration::from_millis(70),
-        ..Limits::default()
+        ..HostLimits::default()
     };
     let host = TestHost::build(|b| {
-        b.tool(MockTool::named("demo.wait").gate(&Gate::new()))
+        b.tool(MockNativeTool::named("demo.wait").gate(&MockToolGate::new()))
             .limits(limits)
     })
     .await;
@@ -58,8 +62,8 @@ async fn nobody_gets_a_longer_deadline_than_the_ceiling() {
 
 #[tokio::test]
 async fn a_running_call_is_canceled_by_its_owner_and_by_nobody_else() {
-    let gate = Gate::new();
-    let host = TestHost::with(MockTool::named("demo.wait").gate(&gate)).await;
+    let gate = MockToolGate::new();
+    let host = TestHost::with(MockNativeTool::named("demo.wait").gate(&gate)).await;
     let handle = host.host.start(host.request("wait", json!({}))).await;
     gate.entered(1).await;
     let id = handle.invocation_id();
@@ -85,7 +89,7 @@ async fn a_tool_that_listens_may_finish_and_then_the_truth_is_told() {
             Ok::<_, ToolFailure>("finished all the same")
         });
     let host = TestHost::with(tool).await;
-    let (events, mut recorder) = EventRecorder::new(64);
+    let (events, mut recorder) = CallEventRecorder::new(64);
     let mut request = host.request("listen", json!({}));
     request.listener = Some(Arc::new(events));
     let handle = host.host.start(request).await;
@@ -108,7 +112,7 @@ async fn what_a_stopped_tool_still_has_to_say_is_shown() {
         .run(|_: Nothing, context| async move {
             context.canceled().await;
             let mut failure = ToolFailure::new("stopped").hint("ask for less");
-            failure.content = vec![toolpost_model::Content::text("so far")];
+            failure.content = vec![toolpost_model::ResultContent::text("so far")];
             failure.exit_code = Some(137);
             Err::<ToolOutput, _>(failure)
         });
@@ -131,8 +135,8 @@ async fn what_a_stopped_tool_still_has_to_say_is_shown() {
 
 #[tokio::test]
 async fn dropping_the_handle_cancels_unless_it_was_let_go() {
-    let gate = Gate::new();
-    let host = TestHost::with(MockTool::named("demo.wait").gate(&gate)).await;
+    let gate = MockToolGate::new();
+    let host = TestHost::with(MockNativeTool::named("demo.wait").gate(&gate)).await;
     let handle = host.host.start(host.request("wait", json!({}))).await;
     gate.entered(1).await;
     let dropped = handle.invocation_id();
@@ -180,23 +184,23 @@ async fn a_panic_is_a_result_and_the_host_goes_on() {
 
 #[tokio::test]
 async fn a_full_queue_rejects_with_the_limits_name_and_loses_nothing_else() {
-    let gate = Gate::new();
-    let limits = Limits {
+    let gate = MockToolGate::new();
+    let limits = HostLimits {
         scheduler: SchedulerLimits {
             concurrency: 1,
             session_concurrency: 1,
             queue: 1,
         },
-        ..Limits::default()
+        ..HostLimits::default()
     };
     let host = TestHost::build(|b| {
-        b.tool(MockTool::named("demo.wait").gate(&gate))
+        b.tool(MockNativeTool::named("demo.wait").gate(&gate))
             .limits(limits)
     })
     .await;
     let running = host.host.start(host.request("wait", json!({}))).await;
     gate.entered(1).await;
-    let (events, mut recorder) = EventRecorder::new(64);
+    let (events, mut recorder) = CallEventRecorder::new(64);
     let mut request = host.request("wait", json!({}));
     request.listener = Some(Arc::new(events));
     let waiting = host.host.start(request).await;
@@ -223,15 +227,15 @@ async fn a_slow_reader_loses_events_not_time_and_the_hole_shows() {
         .class(EffectClass::Read)
         .run(|_: Nothing, context| async move {
             for done in 0..100 {
-                context.progress(Progress {
+                context.progress(ToolProgress {
                     done: Some(done),
-                    ..Progress::default()
+                    ..ToolProgress::default()
                 });
             }
             Ok::<_, ToolFailure>(ToolOutput::default())
         });
     let host = TestHost::with(tool).await;
-    let (events, recorder) = EventRecorder::new(8);
+    let (events, recorder) = CallEventRecorder::new(8);
     let mut request = host.request("chatty", json!({}));
     request.listener = Some(Arc::new(events));
     let answer = host.host.call(request).await;
@@ -249,8 +253,8 @@ async fn a_slow_reader_loses_events_not_time_and_the_hole_shows() {
 
 #[tokio::test]
 async fn shutdown_drains_cancels_the_rest_and_takes_no_more() {
-    let gate = Gate::new();
-    let host = TestHost::with(MockTool::named("demo.wait").gate(&gate)).await;
+    let gate = MockToolGate::new();
+    let host = TestHost::with(MockNativeTool::named("demo.wait").gate(&gate)).await;
     let handle = host.host.start(host.request("wait", json!({}))).await;
     gate.entered(1).await;
     host.host.shutdown(Duration::from_millis(20)).await;
@@ -274,8 +278,8 @@ async fn shutdown_drains_cancels_the_rest_and_takes_no_more() {
 
 #[tokio::test]
 async fn closing_a_session_ends_its_calls_and_its_id() {
-    let gate = Gate::new();
-    let host = TestHost::with(MockTool::named("demo.wait").gate(&gate)).await;
+    let gate = MockToolGate::new();
+    let host = TestHost::with(MockNativeTool::named("demo.wait").gate(&gate)).await;
     let agent = Principal::agent("a");
     let session = host
         .host
@@ -306,7 +310,7 @@ async fn nobody_gets_more_time_than_the_operator_set_for_the_tool() {
     };
     let settings = HashMap::from([("wait".to_owned(), settings)]);
     let host = TestHost::build(|b| {
-        b.tool(MockTool::named("demo.wait").gate(&Gate::new()))
+        b.tool(MockNativeTool::named("demo.wait").gate(&MockToolGate::new()))
             .settings(settings)
     })
     .await;
@@ -338,9 +342,9 @@ async fn nobody_gets_more_time_than_the_operator_set_for_the_tool() {
 
 #[tokio::test]
 async fn a_caller_that_stops_waiting_leaves_a_call_with_an_end() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = TestHost::with(
-        MockTool::named("demo.wait")
+        MockNativeTool::named("demo.wait")
             .class(EffectClass::Write)
             .gate(&gate),
     )
@@ -370,7 +374,7 @@ impl toolpost_model::Tool for Broken {
     fn declaration(&self) -> toolpost_model::Declaration {
         toolpost_model::Declaration::new("demo.broken".parse().unwrap(), "Breaks before it runs")
     }
-    fn check(&self, _: &toolpost_model::CallInput) -> Result<(), toolpost_model::Refusal> {
+    fn check(&self, _: &toolpost_model::CallInput) -> Result<(), toolpost_model::InputRefusal> {
         panic!("kaboom in check")
     }
     async fn execute(&self, _: toolpost_model::ToolCall) -> Result<ToolOutput, ToolFailure> {

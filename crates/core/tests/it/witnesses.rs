@@ -10,7 +10,7 @@ use toolpost_model::{
     CallContext, Declaration, Event, EventBody, LogLevel, NestedCall, Outcome, Principal,
     RequestId, SessionId, SurfaceRequest, Tool, ToolCall, ToolFailure, ToolOutput,
 };
-use toolpost_testkit::{EventRecorder, Gate, MockTool, TestHost};
+use toolpost_testkit::{CallEventRecorder, MockNativeTool, MockToolGate, TestHost};
 
 /// Writes down what it hears, a line each.
 #[derive(Default)]
@@ -98,7 +98,7 @@ async fn host(witnesses: Vec<Arc<dyn Witness>>) -> TestHost {
         let builder = builder
             .redactor(KnownSecrets::new([("password", "hunter2-hunter2")]))
             .tool(Talker)
-            .tool(MockTool::named("test.act").output("done"));
+            .tool(MockNativeTool::named("test.act").output("done"));
         witnesses
             .into_iter()
             .fold(builder, |builder, witness| builder.witness(witness))
@@ -123,7 +123,7 @@ async fn every_call_is_heard_redacted_numbered_and_to_its_end() {
     ];
     assert_eq!(scribe.lines(), expected);
     // With a listener that hears stages, the numbers count those too; witnesses are not told them.
-    let (sender, recorder) = EventRecorder::new(64);
+    let (sender, recorder) = CallEventRecorder::new(64);
     let mut request = host.request("talk", json!({}));
     request.listener = Some(Arc::new(sender));
     host.host.call(request).await;
@@ -143,8 +143,8 @@ async fn every_call_is_heard_redacted_numbered_and_to_its_end() {
 
 #[tokio::test]
 async fn a_stop_is_told_once_and_a_closed_session_too() {
-    let (scribe, gate) = (Arc::new(Scribe::default()), Gate::new());
-    let slow = MockTool::named("test.slow").gate(&gate);
+    let (scribe, gate) = (Arc::new(Scribe::default()), MockToolGate::new());
+    let slow = MockNativeTool::named("test.slow").gate(&gate);
     let host = TestHost::build(|builder| builder.tool(slow).witness(scribe.clone())).await;
     let me = Principal::agent("test");
     let handle = host.host.start(host.request("slow", json!({}))).await;

@@ -11,7 +11,8 @@ use crate::{EffectClass, SandboxProfile};
 /// What happens where no rule speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+#[schemars(rename = "Mode")]
+pub enum PermissionMode {
     /// Reads run; everything else asks.
     #[default]
     Default,
@@ -32,7 +33,7 @@ pub enum Mode {
 #[error("`{0}` is not a mode; the modes are plan, never-ask, default, edits, sandboxed, bypass")]
 pub struct ModeError(pub String);
 
-impl Mode {
+impl PermissionMode {
     /// Every mode, from the strictest to the loosest.
     pub const ALL: [Self; 6] = [
         Self::Plan,
@@ -86,13 +87,13 @@ impl Mode {
     }
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for PermissionMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl FromStr for Mode {
+impl FromStr for PermissionMode {
     type Err = ModeError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -103,12 +104,21 @@ impl FromStr for Mode {
 
 #[cfg(test)]
 mod tests {
-    use super::Mode;
+    use super::PermissionMode;
 
     #[test]
     fn the_stricter_of_two_modes_wins() {
-        assert_eq!(Mode::Bypass.stricter(Mode::Plan), Mode::Plan);
-        assert_eq!(Mode::Default.stricter(Mode::Edits), Mode::Default);
-        assert_eq!(Mode::Sandboxed.stricter(Mode::NeverAsk), Mode::NeverAsk);
+        assert_eq!(
+            PermissionMode::Bypass.stricter(PermissionMode::Plan),
+            PermissionMode::Plan
+        );
+        assert_eq!(
+            PermissionMode::Default.stricter(PermissionMode::Edits),
+            PermissionMode::Default
+        );
+        assert_eq!(
+            PermissionMode::Sandboxed.stricter(PermissionMode::NeverAsk),
+            PermissionMode::NeverAsk
+        );
     }
 }

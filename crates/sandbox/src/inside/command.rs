@@ -13,14 +13,14 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 use toolpost_model::{AppliedSandbox, SandboxProfile, SandboxTier};
 
-use super::fence::{self, Fence, Fenced, Neighbours, Tcp};
+use super::fence::{self, Fence, LandlockEnforcement, Neighbours, Tcp};
 use super::filter::{self, Sockets};
-use super::privileges::{self, Standing};
-use super::report::Found;
+use super::privileges::{self, PrivilegeStatus};
+use super::report::ConfinementStatus;
 use super::{Built, at, is_isolated, read_whole, report, room, write_whole};
-use crate::error::Failure;
+use crate::error::LauncherFailure;
 use crate::job::{PRIVATE_HOME, PRIVATE_TMP};
-use crate::message::{self, Octets, Order};
+use crate::message::{self, LaunchOrder, Octets};
 use crate::{probe, sys};
 
 /// More rules than this are not worth their time at every start.
@@ -28,10 +28,10 @@ const MOST_RULES: usize = 512;
 
 /// Returns when the command is being executed, or with the reason why it is not.
 pub(super) fn start(
-    order: &Order,
+    order: &LaunchOrder,
     built: &Built,
     stdin: Option<OwnedFd>,
-) -> Result<(Pid, AppliedSandbox), Failure> {
+) -> Result<(Pid, AppliedSandbox), LauncherFailure> {
     let (answers, speaks) =
         rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(at("make a pipe to the command"))?;
     let Some(child) = sys::fork().map_err(at("start the command"))? else {
@@ -40,13 +40,13 @@ pub(super) fn start(
     };
     drop((speaks, stdin));
     match hear(&answers) {
-        Ok(Ok(applied)) => match hear::<Failure>(&answers) {
+        Ok(Ok(applied)) => match hear::<LauncherFailure>(&answers) {
             // The kernel closed the other end when it executed the command.
             Err(_) => Ok((child, applied)),
             Ok(failure) => Err(failure),
         },
         Ok(Err(failure)) => Err(failure),
-        Err(errno) => Err(Failure::sandbox("hear from the command", errno)),
+        Err(errno) => Err(LauncherFailure::sandbox("hear from the command", errno)),
     }
 }
 
@@ -64,7 +64,12 @@ fn say<T: serde::Serialize>(to: &OwnedFd, message: &T) {
     }
 }
 
-fn become_command(order: &Order, built: &Built, stdin: Option<OwnedFd>, speaks: &OwnedFd) -> ! {
+fn become_command(
+    order: &LaunchOrder,
+    built: &Built,
+    stdin: Option<OwnedFd>,
+    speaks: &OwnedFd,
+) -> ! {
     let prepared = prepare(order, built, stdin);
     say(speaks, &prepared);
     if prepared.is_ok() {
@@ -75,7 +80,7 @@ fn become_command(order: &Order, built: &Built, stdin: Option<OwnedFd>, speaks: 
         let errno = execute(order);
         say(
             speaks,
-            &Failure::Command {
+            &LauncherFailure::Command {
                 errno: errno.raw_os_error(),
             },
         );
@@ -84,16 +89,16 @@ fn become_command(order: &Order, built: &Built, stdin: Option<OwnedFd>, speaks: 
 }
 
 fn prepare(
-    order: &Order,
+    order: &LaunchOrder,
     built: &Built,
     stdin: Option<OwnedFd>,
-) -> Result<AppliedSandbox, Failure> {
+) -> Result<AppliedSandbox, LauncherFailure> {
     let _ = rustix::process::setsid();
     // Ends with the keeper, should that be killed; for the rest of the tree there is the namespace or the host.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     take_stdin(stdin).map_err(at("connect standard input"))?;
     rustix::process::umask(Mode::from_raw_mode(built.mask));
-    rustix::process::chdir(order.directory.path()).map_err(|errno| Failure::Directory {
+    rustix::process::chdir(order.directory.path()).map_err(|errno| LauncherFailure::Directory {
         errno: errno.raw_os_error(),
     })?;
     limit(order).map_err(at("set limits"))?;
@@ -103,7 +108,7 @@ fn prepare(
     let applied = report::applied(order, built, &found);
     let unguarded = order.guards_required && !report::guards_hold(order, &found);
     if unguarded || (order.required && !applied.missing.is_empty()) {
-        return Err(Failure::Incomplete {
+        return Err(LauncherFailure::Incomplete {
             applied: Box::new(applied),
         });
     }
@@ -118,7 +123,7 @@ fn take_stdin(stdin: Option<OwnedFd>) -> Result<(), Errno> {
     rustix::stdio::dup2_stdin(&stdin)
 }
 
-fn limit(order: &Order) -> Result<(), Errno> {
+fn limit(order: &LaunchOrder) -> Result<(), Errno> {
     let limits = &order.limits;
     let set = |resource, wanted: u64| {
         // A host may itself be bound more tightly, and nobody can go beyond that.
@@ -150,8 +155,8 @@ fn limit(order: &Order) -> Result<(), Errno> {
 }
 
 /// Privileges, then files, then system calls, which the two before still need.
-fn confine(order: &Order) -> Result<Found, Failure> {
-    let mut found = Found::default();
+fn confine(order: &LaunchOrder) -> Result<ConfinementStatus, LauncherFailure> {
+    let mut found = ConfinementStatus::default();
     if order.profile == SandboxProfile::None || order.tier == SandboxTier::N {
         return Ok(found);
     }
@@ -173,23 +178,26 @@ fn confine(order: &Order) -> Result<Found, Failure> {
     };
     found.sockets = Some(sockets);
     filter::refuse(sockets).map_err(at("filter system calls"))?;
-    found.standing = Standing::look().map_err(at("look at itself"))?;
+    found.standing = PrivilegeStatus::look().map_err(at("look at itself"))?;
     Ok(found)
 }
 
-fn fence_in(order: &Order) -> Result<(Fenced, usize), Failure> {
+fn fence_in(order: &LaunchOrder) -> Result<(LandlockEnforcement, usize), LauncherFailure> {
     let (places, readable_secrets) = if is_isolated(order) {
         (Vec::new(), 0)
     } else {
         readable_places(order)
     };
     let fenced = build_fence(order, &places);
-    let fenced =
-        fenced.map_err(|_| Failure::sandbox("fence files in with Landlock", Errno::INVAL))?;
+    let fenced = fenced
+        .map_err(|_| LauncherFailure::sandbox("fence files in with Landlock", Errno::INVAL))?;
     Ok((fenced, readable_secrets))
 }
 
-fn build_fence(order: &Order, places: &[PathBuf]) -> Result<Fenced, RulesetError> {
+fn build_fence(
+    order: &LaunchOrder,
+    places: &[PathBuf],
+) -> Result<LandlockEnforcement, RulesetError> {
     let isolated = is_isolated(order);
     let tcp = if isolated || order.profile == SandboxProfile::Network {
         Tcp::Free
@@ -227,7 +235,7 @@ fn build_fence(order: &Order, places: &[PathBuf]) -> Result<Fenced, RulesetError
 /// A place the order names, which may lie in the hands of earlier commands.
 fn allow_named(
     fence: Fence,
-    order: &Order,
+    order: &LaunchOrder,
     path: &Path,
     access: BitFlags<AccessFs>,
 ) -> Result<Fence, RulesetError> {
@@ -241,7 +249,7 @@ fn allow_named(
 
 /// What may be read where nothing can be hidden by a mount; and how many secrets lie in there that could not be left
 /// out.
-fn readable_places(order: &Order) -> (Vec<PathBuf>, usize) {
+fn readable_places(order: &LaunchOrder) -> (Vec<PathBuf>, usize) {
     let hidden: Vec<PathBuf> = order
         .masked
         .iter()
@@ -288,7 +296,7 @@ fn exists(path: &Path) -> bool {
     rustix::fs::lstat(path).is_ok()
 }
 
-fn execute(order: &Order) -> Errno {
+fn execute(order: &LaunchOrder) -> Errno {
     let text = |octets: &Octets| CString::new(octets.bytes()).unwrap_or_default();
     let argv: Vec<CString> = order.argv.iter().map(text).collect();
     let environment: Vec<CString> = order
@@ -313,7 +321,7 @@ fn execute(order: &Order) -> Errno {
 }
 
 /// The program where it is named, or in every directory of the command's own path.
-fn candidates(order: &Order, program: &Octets) -> Vec<PathBuf> {
+fn candidates(order: &LaunchOrder, program: &Octets) -> Vec<PathBuf> {
     if program.bytes().contains(&b'/') {
         return vec![program.path().to_owned()];
     }
@@ -333,7 +341,7 @@ fn candidates(order: &Order, program: &Octets) -> Vec<PathBuf> {
 }
 
 /// A variable as the system wants it. Without a `/tmp` of its own the command is told where its directory really is.
-fn spell(order: &Order, (name, value): &(Octets, Octets)) -> CString {
+fn spell(order: &LaunchOrder, (name, value): &(Octets, Octets)) -> CString {
     let mut bytes = [name.bytes(), b"="].concat();
     match &order.scratch {
         Some(scratch) if value.bytes() == PRIVATE_HOME.as_bytes() => {

@@ -60,7 +60,7 @@ pub(crate) struct Fence {
 
 /// What is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fenced {
+pub(crate) struct LandlockEnforcement {
     /// None: nothing is.
     pub(crate) abi: Option<u32>,
 }
@@ -110,7 +110,7 @@ impl Fence {
     }
 
     /// Closes it around the calling thread and whatever it starts.
-    pub(crate) fn close(self) -> Result<Fenced, RulesetError> {
+    pub(crate) fn close(self) -> Result<LandlockEnforcement, RulesetError> {
         let RestrictionStatus {
             ruleset, landlock, ..
         } = self.rules.restrict_self()?;
@@ -119,7 +119,7 @@ impl Fence {
             (_, LandlockStatus::Available { effective_abi, .. }) => Some(effective_abi as u32),
             (_, LandlockStatus::NotEnabled | LandlockStatus::NotImplemented) => None,
         };
-        Ok(Fenced { abi })
+        Ok(LandlockEnforcement { abi })
     }
 }
 

@@ -128,7 +128,7 @@ pub(crate) fn refuse(sockets: Sockets) -> Result<(), Errno> {
 
 /// The filter for workers: what is not listed is refused.
 pub(crate) fn allow_only(calls: &[c_long]) -> Result<(), Errno> {
-    let mut rules: Rules = calls.iter().map(|call| (*call, Vec::new())).collect();
+    let mut rules: SyscallRules = calls.iter().map(|call| (*call, Vec::new())).collect();
     // What aborts a program signals itself, and nobody else.
     let own = u64::from(std::process::id());
     let to_itself = Rule::new(vec![test(0, Is::Eq, own)?]).map_err(|_| Errno::INVAL)?;
@@ -143,7 +143,7 @@ pub(crate) fn allow_only(calls: &[c_long]) -> Result<(), Errno> {
 }
 
 fn build(
-    rules: Rules,
+    rules: SyscallRules,
     otherwise: SeccompAction,
     matched: SeccompAction,
 ) -> Result<BpfProgram, Errno> {
@@ -161,10 +161,10 @@ fn apply(program: &BpfProgram) -> Result<(), Errno> {
     })
 }
 
-type Rules = BTreeMap<c_long, Vec<Rule>>;
+type SyscallRules = BTreeMap<c_long, Vec<Rule>>;
 
-fn deny_list(sockets: Sockets) -> Result<Rules, Errno> {
-    let mut rules: Rules = REFUSED
+fn deny_list(sockets: Sockets) -> Result<SyscallRules, Errno> {
+    let mut rules: SyscallRules = REFUSED
         .iter()
         .chain(REFUSED_HERE)
         .map(|call| (*call, Vec::new()))

@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
 
 use super::{Built, at, command, names_in, tell};
-use crate::error::Failure;
-use crate::message::{Message, Order, TERMINATE};
+use crate::error::LauncherFailure;
+use crate::message::{LaunchOrder, LauncherMessage, TERMINATE};
 use crate::sys;
 
 /// How everything that was started is found again.
@@ -26,11 +26,11 @@ pub(super) enum Tree {
 /// Runs the command and stays until it, or the host, has ended.
 pub(super) fn keep(
     control: &OwnedFd,
-    order: &Order,
+    order: &LaunchOrder,
     built: &Built,
     stdin: Option<OwnedFd>,
     tree: Tree,
-) -> Result<(), Failure> {
+) -> Result<(), LauncherFailure> {
     // Nobody looks into this process, whose memory has the order, nor writes to it.
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let children = sys::child_signals().map_err(at("watch children"))?;
@@ -39,13 +39,13 @@ pub(super) fn keep(
     nothing()
         .and_then(|nothing| release_output(&nothing))
         .map_err(at("let go of the command's output"))?;
-    if tell(control, &Message::Running(Box::new(applied))).is_err() {
+    if tell(control, &LauncherMessage::Running(Box::new(applied))).is_err() {
         tree.kill();
         return Ok(());
     }
     if let Some(status) = watch(control, &children, command, tree) {
         let (code, signal) = (status.exit_status(), status.terminating_signal());
-        let _ = tell(control, &Message::Ended { code, signal });
+        let _ = tell(control, &LauncherMessage::Ended { code, signal });
     }
     tree.kill();
     Ok(())

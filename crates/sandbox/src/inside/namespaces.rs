@@ -6,12 +6,12 @@ use rustix::thread::UnshareFlags;
 use toolpost_model::SandboxProfile;
 
 use super::{at, write_file};
-use crate::error::Failure;
+use crate::error::LauncherFailure;
 use crate::sys;
 
 /// Makes the namespaces; the next child is the first process in them. True if it took a user namespace, as it does
 /// for anybody but root.
-pub(super) fn enter(profile: SandboxProfile) -> Result<bool, Failure> {
+pub(super) fn enter(profile: SandboxProfile) -> Result<bool, LauncherFailure> {
     let mut flags = UnshareFlags::NEWNS
         | UnshareFlags::NEWPID
         | UnshareFlags::NEWIPC
@@ -40,7 +40,7 @@ pub(super) fn enter(profile: SandboxProfile) -> Result<bool, Failure> {
 }
 
 /// Inside, before anything is given up.
-pub(super) fn settle(profile: SandboxProfile) -> Result<(), Failure> {
+pub(super) fn settle(profile: SandboxProfile) -> Result<(), LauncherFailure> {
     let _ = rustix::process::setsid();
     if !shares_network(profile) {
         sys::loopback_up().map_err(at("switch on the loopback device"))?;

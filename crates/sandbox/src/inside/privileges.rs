@@ -34,7 +34,7 @@ pub(crate) fn drop_capabilities() -> Result<(), Errno> {
 
 /// What the kernel says of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct PrivilegeStatus {
     /// Not a single capability is held or could be got by executing something.
     pub(crate) powerless: bool,
     /// Executing gains nothing.
@@ -43,7 +43,7 @@ pub(crate) struct Standing {
     pub(crate) filtered: bool,
 }
 
-impl Standing {
+impl PrivilegeStatus {
     pub(crate) fn look() -> Result<Self, Errno> {
         let status = rustix::fs::open(
             "/proc/thread-self/status",
@@ -94,10 +94,10 @@ mod tests {
                 "Name:\tx\nCapInh:\t{none}\nCapPrm:\t{none}\nCapEff:\t{effective}\nCapBnd:\t{bounding}\n\
                  CapAmb:\t{none}\nNoNewPrivs:\t{no_new}\nSeccomp:\t2\nSeccomp_filters:\t1\n"
             );
-            let standing = Standing::read(&status);
+            let standing = PrivilegeStatus::read(&status);
             assert_eq!(standing.powerless, powerless, "{status}");
             assert!(standing.filtered);
         }
-        assert_eq!(Standing::read(""), Standing::default());
+        assert_eq!(PrivilegeStatus::read(""), PrivilegeStatus::default());
     }
 }

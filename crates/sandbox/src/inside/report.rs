@@ -3,10 +3,10 @@
 use toolpost_model::{AppliedSandbox, SandboxLimit, SandboxProfile, SandboxTier};
 
 use super::filter::Sockets;
-use super::privileges::Standing;
+use super::privileges::PrivilegeStatus;
 use super::{Built, is_isolated};
 use crate::job::PROTECTED_WRITABLE;
-use crate::message::Order;
+use crate::message::LaunchOrder;
 
 /// Landlock versions that brought what a process without namespaces depends on.
 const TRUNCATION: u32 = 3;
@@ -15,15 +15,19 @@ const SOCKET_PATHS: u32 = 9;
 
 /// What is in force, as found right before executing.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) standing: Standing,
+pub(super) struct ConfinementStatus {
+    pub(super) standing: PrivilegeStatus,
     pub(super) landlock: Option<u32>,
     pub(super) sockets: Option<Sockets>,
     /// Masked paths that can be read all the same.
     pub(super) readable_secrets: usize,
 }
 
-pub(super) fn applied(order: &Order, built: &Built, found: &Found) -> AppliedSandbox {
+pub(super) fn applied(
+    order: &LaunchOrder,
+    built: &Built,
+    found: &ConfinementStatus,
+) -> AppliedSandbox {
     let confines_files = is_isolated(order) || found.landlock.is_some();
     let mut fs_write: Vec<String> = match confines_files {
         true => {
@@ -66,7 +70,7 @@ pub(super) fn applied(order: &Order, built: &Built, found: &Found) -> AppliedSan
     }
 }
 
-fn masked(order: &Order, built: &Built, found: &Found) -> usize {
+fn masked(order: &LaunchOrder, built: &Built, found: &ConfinementStatus) -> usize {
     match (is_isolated(order), found.landlock) {
         (true, _) => built.furnished.masked,
         (false, Some(_)) => {
@@ -76,7 +80,7 @@ fn masked(order: &Order, built: &Built, found: &Found) -> usize {
     }
 }
 
-fn network(order: &Order, found: &Found) -> String {
+fn network(order: &LaunchOrder, found: &ConfinementStatus) -> String {
     match (order.profile, found.sockets) {
         (SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite, Some(sockets)) => match sockets
         {
@@ -87,7 +91,7 @@ fn network(order: &Order, found: &Found) -> String {
     }
 }
 
-fn processes(order: &Order, built: &Built) -> Option<SandboxLimit> {
+fn processes(order: &LaunchOrder, built: &Built) -> Option<SandboxLimit> {
     let limit = order.limits.processes;
     match &order.counting.processes {
         Some(by) if !built.uncounted => Some(SandboxLimit {
@@ -104,7 +108,7 @@ fn processes(order: &Order, built: &Built) -> Option<SandboxLimit> {
     }
 }
 
-fn memory(order: &Order, built: &Built) -> Option<SandboxLimit> {
+fn memory(order: &LaunchOrder, built: &Built) -> Option<SandboxLimit> {
     let limit = order.limits.memory_bytes;
     match &order.counting.memory {
         Some(by) if !built.uncounted => Some(SandboxLimit {
@@ -120,13 +124,13 @@ fn memory(order: &Order, built: &Built) -> Option<SandboxLimit> {
 }
 
 /// Whether everything that is to be protected or masked is. With namespaces nothing would run otherwise.
-pub(super) fn guards_hold(order: &Order, found: &Found) -> bool {
+pub(super) fn guards_hold(order: &LaunchOrder, found: &ConfinementStatus) -> bool {
     let writes = order.roots.iter().any(|root| root.writable);
     let fenced = found.landlock.is_some() && found.readable_secrets == 0;
     is_isolated(order) || (fenced && (!writes || order.protected.is_empty()))
 }
 
-fn missing(order: &Order, built: &Built, found: &Found) -> Vec<String> {
+fn missing(order: &LaunchOrder, built: &Built, found: &ConfinementStatus) -> Vec<String> {
     if order.profile == SandboxProfile::None {
         return Vec::new();
     }

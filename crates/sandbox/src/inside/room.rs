@@ -15,9 +15,9 @@ use rustix::mount::{
     OpenTreeFlags, UnmountFlags,
 };
 
-use crate::error::Failure;
+use crate::error::LauncherFailure;
 use crate::job::PRIVATE_HOME;
-use crate::message::{Octets, Order};
+use crate::message::{LaunchOrder, Octets};
 use crate::sys::{self, Depth};
 
 /// Directories at the top of a system that programs live in. `var` is not among them: services keep their data
@@ -69,14 +69,17 @@ const WRITABLE: MountAttrFlags =
 
 /// What became of the paths the order names.
 #[derive(Debug, Default)]
-pub(super) struct Furnished {
+pub(super) struct PathProtectionReport {
     pub(super) protected: Vec<String>,
     pub(super) masked: usize,
     pub(super) missing: Vec<String>,
 }
 
 /// Takes the system apart and moves into the room. The caller is the first process of its process namespace.
-pub(super) fn furnish(order: &Order, in_user_namespace: bool) -> Result<Furnished, Failure> {
+pub(super) fn furnish(
+    order: &LaunchOrder,
+    in_user_namespace: bool,
+) -> Result<PathProtectionReport, LauncherFailure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private).map_err(at("keep mounts private"))?;
     let links = system_links();
@@ -110,13 +113,13 @@ pub(super) fn furnish(order: &Order, in_user_namespace: bool) -> Result<Furnishe
 }
 
 /// One bind: what, and where it will be.
-struct Piece {
+struct BindMount {
     tree: OwnedFd,
     target: PathBuf,
     is_directory: bool,
 }
 
-impl Piece {
+impl BindMount {
     fn take(path: &Path, attributes: MountAttrFlags) -> Result<Self, Errno> {
         Self::from_tree(open_tree(path)?, path, attributes)
     }
@@ -132,10 +135,10 @@ impl Piece {
         })
     }
 
-    fn place(&self) -> Result<(), Failure> {
+    fn place(&self) -> Result<(), LauncherFailure> {
         let step = || format!("make room for `{}`", self.target.display());
         if let Some(parent) = self.target.parent() {
-            make_directories(parent).map_err(|errno| Failure::sandbox(step(), errno))?;
+            make_directories(parent).map_err(|errno| LauncherFailure::sandbox(step(), errno))?;
         }
         let made = match self.is_directory {
             true => rustix::fs::mkdir(&self.target, Mode::from_raw_mode(0o755)),
@@ -143,10 +146,11 @@ impl Piece {
         };
         match made {
             Ok(()) | Err(Errno::EXIST | Errno::ROFS) => {}
-            Err(errno) => return Err(Failure::sandbox(step(), errno)),
+            Err(errno) => return Err(LauncherFailure::sandbox(step(), errno)),
         }
-        put(&self.tree, &self.target)
-            .map_err(|errno| Failure::sandbox(format!("bind `{}`", self.target.display()), errno))
+        put(&self.tree, &self.target).map_err(|errno| {
+            LauncherFailure::sandbox(format!("bind `{}`", self.target.display()), errno)
+        })
     }
 }
 
@@ -162,7 +166,7 @@ fn system_links() -> Vec<(PathBuf, PathBuf)> {
 }
 
 /// All that is bound, the outer before the inner, and what was passed over because a link has its name.
-fn pieces(order: &Order) -> Result<(Vec<Piece>, Vec<String>), Failure> {
+fn pieces(order: &LaunchOrder) -> Result<(Vec<BindMount>, Vec<String>), LauncherFailure> {
     let mut wanted: Vec<(PathBuf, MountAttrFlags, Absence)> = Vec::new();
     let system = SYSTEM.iter().map(|name| Path::new("/").join(name));
     for path in system.chain(SYSTEM_PLACES.iter().map(PathBuf::from)) {
@@ -179,7 +183,7 @@ fn pieces(order: &Order) -> Result<(Vec<Piece>, Vec<String>), Failure> {
     for root in &order.roots {
         let path = root.path.path();
         if path == Path::new("/") {
-            return Err(Failure::sandbox(
+            return Err(LauncherFailure::sandbox(
                 "a root cannot be `/`; name directories beneath it",
                 Errno::INVAL,
             ));
@@ -193,7 +197,7 @@ fn pieces(order: &Order) -> Result<(Vec<Piece>, Vec<String>), Failure> {
     let mut passed_over = Vec::new();
     for (path, attributes, absence) in wanted {
         let taken = open_beneath_root(order, &path).and_then(|place| {
-            Piece::from_tree(open_tree_of(&path, place.as_ref())?, &path, attributes)
+            BindMount::from_tree(open_tree_of(&path, place.as_ref())?, &path, attributes)
         });
         match taken {
             Ok(piece) => pieces.push(piece),
@@ -206,7 +210,7 @@ fn pieces(order: &Order) -> Result<(Vec<Piece>, Vec<String>), Failure> {
                 ));
             }
             Err(errno) => {
-                return Err(Failure::sandbox(
+                return Err(LauncherFailure::sandbox(
                     format!("take `{}` along", path.display()),
                     errno,
                 ));
@@ -223,11 +227,11 @@ enum Absence {
 }
 
 /// Where nodes cannot be made, the host's own are bound.
-fn device_pieces() -> Result<Vec<Piece>, Failure> {
+fn device_pieces() -> Result<Vec<BindMount>, LauncherFailure> {
     let bind = |(name, ..): &(&str, u32, u32)| {
         let path = Path::new("/dev").join(name);
         let tree = open_tree(&path).map_err(at("take a device along"))?;
-        Ok(Piece {
+        Ok(BindMount {
             tree,
             target: path,
             is_directory: false,
@@ -236,7 +240,7 @@ fn device_pieces() -> Result<Vec<Piece>, Failure> {
     DEVICES.iter().map(bind).collect()
 }
 
-fn make_devices() -> Result<(), Failure> {
+fn make_devices() -> Result<(), LauncherFailure> {
     for (name, major, minor) in DEVICES {
         let path = format!("/dev/{name}");
         let device = rustix::fs::makedev(*major, *minor);
@@ -253,7 +257,7 @@ fn make_devices() -> Result<(), Failure> {
 }
 
 /// A tmpfs becomes the root, and the old root is gone. `/usr` is covered only until then.
-fn move_in(order: &Order) -> Result<(), Failure> {
+fn move_in(order: &LaunchOrder) -> Result<(), LauncherFailure> {
     let bytes = order.limits.tmp_bytes;
     let settings = [
         ("size", bytes + (1 << 20)),
@@ -267,13 +271,13 @@ fn move_in(order: &Order) -> Result<(), Failure> {
     rustix::process::chdir("/").map_err(at("enter the new root"))
 }
 
-fn lay_out(links: &[(PathBuf, PathBuf)], processes: &OwnedFd) -> Result<(), Failure> {
+fn lay_out(links: &[(PathBuf, PathBuf)], processes: &OwnedFd) -> Result<(), LauncherFailure> {
     for path in ["/dev", "/proc", "/run", "/var"] {
         make_directory(path, 0o755)?;
     }
     for path in ["/tmp", "/dev/shm"] {
         make_directory(path, 0o1777)?;
-        let clone = Piece::take(Path::new(path), WRITABLE).map_err(at("make `/tmp`"))?;
+        let clone = BindMount::take(Path::new(path), WRITABLE).map_err(at("make `/tmp`"))?;
         put(&clone.tree, Path::new(path)).map_err(at("make `/tmp`"))?;
     }
     put(processes, Path::new("/proc")).map_err(at("make `/proc`"))?;
@@ -286,17 +290,19 @@ fn lay_out(links: &[(PathBuf, PathBuf)], processes: &OwnedFd) -> Result<(), Fail
     make_directory(COVER, 0o755)?;
     make_file(Path::new("/run/toolpost/file"), 0o000).map_err(at("make a cover"))?;
     make_directory("/run/toolpost/directory", 0o000)?;
-    let cover = Piece::take(Path::new(COVER), READ_ONLY).map_err(at("make a cover"))?;
+    let cover = BindMount::take(Path::new(COVER), READ_ONLY).map_err(at("make a cover"))?;
     put(&cover.tree, Path::new(COVER)).map_err(at("make a cover"))
 }
 
 /// Protected paths become mounts of their own, so that they can be neither written nor renamed; masked ones are
 /// covered.
-fn guard(order: &Order) -> Result<Furnished, Failure> {
-    let mut furnished = Furnished::default();
+fn guard(order: &LaunchOrder) -> Result<PathProtectionReport, LauncherFailure> {
+    let mut furnished = PathProtectionReport::default();
     for path in between_root_and_guarded(order) {
-        let pinned = Piece::take(&path, WRITABLE).and_then(|piece| put(&piece.tree, &path));
-        pinned.map_err(|errno| Failure::sandbox(format!("pin `{}`", path.display()), errno))?;
+        let pinned = BindMount::take(&path, WRITABLE).and_then(|piece| put(&piece.tree, &path));
+        pinned.map_err(|errno| {
+            LauncherFailure::sandbox(format!("pin `{}`", path.display()), errno)
+        })?;
     }
     for path in order.protected.iter().map(Octets::path) {
         if is_link(path) {
@@ -306,11 +312,11 @@ fn guard(order: &Order) -> Result<Furnished, Failure> {
             ));
             continue;
         }
-        match Piece::take(path, READ_ONLY).and_then(|piece| put(&piece.tree, path)) {
+        match BindMount::take(path, READ_ONLY).and_then(|piece| put(&piece.tree, path)) {
             Ok(()) => furnished.protected.push(path.display().to_string()),
             Err(Errno::NOENT | Errno::NOTDIR) => {}
             Err(errno) => {
-                return Err(Failure::sandbox(
+                return Err(LauncherFailure::sandbox(
                     format!("protect `{}`", path.display()),
                     errno,
                 ));
@@ -332,7 +338,9 @@ fn guard(order: &Order) -> Result<Furnished, Failure> {
         };
         open_tree(Path::new(cover))
             .and_then(|cover| put(&cover, path))
-            .map_err(|errno| Failure::sandbox(format!("mask `{}`", path.display()), errno))?;
+            .map_err(|errno| {
+                LauncherFailure::sandbox(format!("mask `{}`", path.display()), errno)
+            })?;
         furnished.masked += 1;
     }
     Ok(furnished)
@@ -340,7 +348,7 @@ fn guard(order: &Order) -> Result<Furnished, Failure> {
 
 /// Directories on the way from a writable root to what is guarded or bound in it, the outer first. Made mounts of their
 /// own they cannot be renamed; else what is in them would have another name for the next command, and no guard.
-fn between_root_and_guarded(order: &Order) -> BTreeSet<PathBuf> {
+fn between_root_and_guarded(order: &LaunchOrder) -> BTreeSet<PathBuf> {
     let mut between = BTreeSet::new();
     let bound = order
         .roots
@@ -379,7 +387,7 @@ fn new_file_system(
     kind: &str,
     settings: &[(&str, u64)],
     attributes: MountAttrFlags,
-) -> Result<OwnedFd, Failure> {
+) -> Result<OwnedFd, LauncherFailure> {
     let make = || {
         let context = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
         if kind == "tmpfs" {
@@ -391,13 +399,18 @@ fn new_file_system(
         rustix::mount::fsconfig_create(&context)?;
         rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
     };
-    make().map_err(|errno| Failure::sandbox(format!("make a file system of type {kind}"), errno))
+    make().map_err(|errno| {
+        LauncherFailure::sandbox(format!("make a file system of type {kind}"), errno)
+    })
 }
 
 /// What lies in a root may have been replaced by another command with a link to anywhere, whether this one may write
 /// there or not, so it is opened without following any. None: it lies in no root, and nobody but the operator can have
 /// changed the way there.
-pub(super) fn open_beneath_root(order: &Order, path: &Path) -> Result<Option<OwnedFd>, Errno> {
+pub(super) fn open_beneath_root(
+    order: &LaunchOrder,
+    path: &Path,
+) -> Result<Option<OwnedFd>, Errno> {
     let roots = order
         .roots
         .iter()
@@ -445,11 +458,11 @@ fn make_file(path: &Path, mode: u32) -> Result<(), Errno> {
     rustix::fs::open(path, flags, Mode::from_raw_mode(mode)).map(drop)
 }
 
-fn make_directory(path: &str, mode: u32) -> Result<(), Failure> {
+fn make_directory(path: &str, mode: u32) -> Result<(), LauncherFailure> {
     match rustix::fs::mkdir(path, Mode::from_raw_mode(mode)) {
         // A root may cover the place, and then it is not ours to make.
         Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS) => Ok(()),
-        Err(errno) => Err(Failure::sandbox(format!("make `{path}`"), errno)),
+        Err(errno) => Err(LauncherFailure::sandbox(format!("make `{path}`"), errno)),
     }
 }
 
@@ -470,6 +483,6 @@ pub(super) fn is_link(path: &Path) -> bool {
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
-fn at(step: &'static str) -> impl Fn(Errno) -> Failure {
-    move |errno| Failure::sandbox(step, errno)
+fn at(step: &'static str) -> impl Fn(Errno) -> LauncherFailure {
+    move |errno| LauncherFailure::sandbox(step, errno)
 }

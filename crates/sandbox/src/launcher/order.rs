@@ -6,16 +6,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use toolpost_model::{Access, SandboxProfile, SandboxTier};
+use toolpost_model::{ResourceAccess, SandboxProfile, SandboxTier};
 
 use super::stdin_ends;
-use crate::error::{Failure, LaunchError};
-use crate::job::{Confines, Job, Stderr};
+use crate::error::{LaunchError, LauncherFailure};
+use crate::job::{Confines, SandboxJob, StderrTarget};
 use crate::machine::Scratch;
-use crate::message::{Counting, Octets, Order, OrderedRoot};
+use crate::message::{Counting, LaunchOrder, Octets, OrderedRoot};
 
 /// What no process could be given, and paths that would mean something else elsewhere.
-pub(super) fn check(job: &Job) -> Result<(), LaunchError> {
+pub(super) fn check(job: &SandboxJob) -> Result<(), LaunchError> {
     if job.argv.is_empty() {
         return Err(LaunchError::NoCommand);
     }
@@ -62,22 +62,22 @@ fn speakable(text: &OsStr) -> Result<(), LaunchError> {
 }
 
 /// An order, and what belongs to it that no message can carry.
-pub(super) struct Errand {
-    pub(super) order: Order,
+pub(super) struct LaunchPreparation {
+    pub(super) order: LaunchOrder,
     /// Goes along.
     pub(super) pass: Option<OwnedFd>,
     /// The host's end of standard input.
     pub(super) stdin: Option<OwnedFd>,
-    pub(super) stderr: Stderr,
+    pub(super) stderr: StderrTarget,
     pub(super) scratch: Option<Scratch>,
 }
 
 pub(super) fn write(
-    job: Job,
+    job: SandboxJob,
     tier: SandboxTier,
     secrets: &[Octets],
     scratch: Option<Scratch>,
-) -> Result<Errand, LaunchError> {
+) -> Result<LaunchPreparation, LaunchError> {
     let (pass, stdin) = stdin_ends(job.stdin)?;
     let confines = job.confines;
     let writes = match confines.profile {
@@ -86,9 +86,9 @@ pub(super) fn write(
     };
     let roots = confines.roots.into_iter().map(|root| OrderedRoot {
         path: root.path.into(),
-        writable: writes && root.access == Access::Write,
+        writable: writes && root.access == ResourceAccess::Write,
     });
-    let order = Order {
+    let order = LaunchOrder {
         tier,
         profile: confines.profile,
         argv: octets(job.argv),
@@ -115,7 +115,7 @@ pub(super) fn write(
             .map(|scratch| scratch.path().to_owned().into()),
         probe: None,
     };
-    Ok(Errand {
+    Ok(LaunchPreparation {
         order,
         pass,
         stdin,
@@ -128,21 +128,25 @@ fn octets<T: Into<Octets>>(list: Vec<T>) -> Vec<Octets> {
     list.into_iter().map(Into::into).collect()
 }
 
-pub(super) fn explain(failure: Failure, program: String, directory: PathBuf) -> LaunchError {
+pub(super) fn explain(
+    failure: LauncherFailure,
+    program: String,
+    directory: PathBuf,
+) -> LaunchError {
     let said = io::Error::from_raw_os_error;
     match failure {
-        Failure::Command { errno } => LaunchError::Command {
+        LauncherFailure::Command { errno } => LaunchError::Command {
             program,
             source: said(errno),
         },
-        Failure::Directory { errno } => LaunchError::Directory {
+        LauncherFailure::Directory { errno } => LaunchError::Directory {
             path: directory,
             source: said(errno),
         },
-        Failure::Sandbox { step, errno } => LaunchError::Sandbox {
+        LauncherFailure::Sandbox { step, errno } => LaunchError::Sandbox {
             step,
             source: said(errno),
         },
-        Failure::Incomplete { applied } => LaunchError::Incomplete { applied },
+        LauncherFailure::Incomplete { applied } => LaunchError::Incomplete { applied },
     }
 }

@@ -7,16 +7,17 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use toolpost_model::{Access, AppliedSandbox, SandboxProfile, SandboxTier};
+use toolpost_model::{AppliedSandbox, ResourceAccess, SandboxProfile, SandboxTier};
 
-use super::{Means, Spawned};
+use super::{LauncherProcess, Means};
 use crate::error::LaunchError;
 use crate::job::{
-    Confines, Job, PRIVATE_TMP, PROTECTED_WRITABLE, ProcessLimits, Root, Stderr, Stdin,
+    Confines, PRIVATE_TMP, PROTECTED_WRITABLE, ProcessLimits, SandboxJob, SandboxRoot,
+    StderrTarget, Stdin,
 };
 use crate::machine::Scratch;
-use crate::message::{Message, take_frame};
-use crate::probe::{Attempt, ProbePlan, Tried};
+use crate::message::{LauncherMessage, take_frame};
+use crate::probe::{Attempt, ProbePlan, SelfTestFinding};
 
 /// A probe takes milliseconds; on a machine this busy nothing else would work either.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -204,19 +205,19 @@ pub(super) fn run(means: &Means, at_most: SandboxTier) -> SelfTest {
     }
 }
 
-fn check(tier: SandboxTier, expected: &Expectation, tried: &[Tried]) -> Check {
+fn check(tier: SandboxTier, expected: &Expectation, tried: &[SelfTestFinding]) -> Check {
     let result = tried.iter().find(|tried| tried.attempt == expected.attempt);
     let (ok, detail) = match result {
-        Some(Tried {
+        Some(SelfTestFinding {
             succeeded: true, ..
         }) => (expected.succeeds, "it was possible".to_owned()),
-        Some(Tried {
+        Some(SelfTestFinding {
             errno: Some(errno), ..
         }) => (
             !expected.succeeds,
             format!("refused: {}", std::io::Error::from_raw_os_error(*errno)),
         ),
-        Some(Tried { errno: None, .. }) => (!expected.succeeds, "refused".to_owned()),
+        Some(SelfTestFinding { errno: None, .. }) => (!expected.succeeds, "refused".to_owned()),
         None => (false, "the probe did not say".to_owned()),
     };
     Check {
@@ -228,7 +229,7 @@ fn check(tier: SandboxTier, expected: &Expectation, tried: &[Tried]) -> Check {
 }
 
 struct Probed {
-    tried: Vec<Tried>,
+    tried: Vec<SelfTestFinding>,
     applied: AppliedSandbox,
 }
 
@@ -271,18 +272,18 @@ fn probe(means: &Means, tier: SandboxTier) -> Result<Probed, LaunchError> {
     Ok(probed)
 }
 
-fn job(inside: PathBuf, masked: PathBuf, protected: PathBuf) -> Job {
-    Job {
+fn job(inside: PathBuf, masked: PathBuf, protected: PathBuf) -> SandboxJob {
+    SandboxJob {
         argv: vec!["probe".into()],
         environment: vec![("TMPDIR".into(), PRIVATE_TMP.into())],
         directory: inside.clone(),
         stdin: Stdin::Null,
-        stderr: Stderr::Piped,
+        stderr: StderrTarget::Piped,
         confines: Confines {
             profile: SandboxProfile::WorkspaceWrite,
-            roots: vec![Root {
+            roots: vec![SandboxRoot {
                 path: inside,
-                access: Access::Write,
+                access: ResourceAccess::Write,
             }],
             protected: vec![protected],
             masked: vec![masked],
@@ -293,20 +294,20 @@ fn job(inside: PathBuf, masked: PathBuf, protected: PathBuf) -> Job {
 }
 
 /// Reads the report, then what the probe wrote: small enough for the pipe to hold all of it.
-fn hear(spawned: &mut Spawned) -> Result<Probed, LaunchError> {
+fn hear(spawned: &mut LauncherProcess) -> Result<Probed, LaunchError> {
     let mut inbox = Vec::new();
     let mut applied = None;
     loop {
         match take_frame(&mut inbox).map_err(LaunchError::Launcher)? {
-            Some(Message::Running(told)) => applied = Some(*told),
-            Some(Message::Failed(failure)) => {
+            Some(LauncherMessage::Running(told)) => applied = Some(*told),
+            Some(LauncherMessage::Failed(failure)) => {
                 return Err(super::order::explain(
                     failure,
                     "the probe".to_owned(),
                     PathBuf::new(),
                 ));
             }
-            Some(Message::Ended { .. }) => break,
+            Some(LauncherMessage::Ended { .. }) => break,
             None => {
                 let mut part = [0; 4096];
                 match spawned

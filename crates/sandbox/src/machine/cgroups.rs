@@ -21,11 +21,11 @@ pub(crate) struct Cgroups {
     memory: Option<PathBuf>,
     processes: Option<PathBuf>,
     /// Of version 2.
-    unified: Option<Unified>,
+    unified: Option<UnifiedCgroup>,
 }
 
 #[derive(Debug)]
-struct Unified {
+struct UnifiedCgroup {
     group: PathBuf,
     /// It counts memory and processes; else it can only kill.
     counts: bool,
@@ -34,7 +34,7 @@ struct Unified {
 
 /// What a leaf is wanted for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum CgroupPurpose {
     Counting,
     /// Also where it can only kill: there is no namespace that would do it.
     CountingAndKilling,
@@ -56,7 +56,7 @@ impl Cgroups {
             let probe = group.join(host.next());
             let kills = fs::create_dir(&probe).is_ok() && probe.join("cgroup.kill").exists();
             let _ = fs::remove_dir(&probe);
-            found.unified = Some(Unified {
+            found.unified = Some(UnifiedCgroup {
                 group,
                 counts,
                 kills,
@@ -100,7 +100,12 @@ impl Cgroups {
     }
 
     /// A leaf that could not be made is left out: the launcher's report will say what is not counted.
-    pub(crate) fn leaf(&self, host: &HostName, limits: &ProcessLimits, purpose: Purpose) -> Leaf {
+    pub(crate) fn leaf(
+        &self,
+        host: &HostName,
+        limits: &ProcessLimits,
+        purpose: CgroupPurpose,
+    ) -> Leaf {
         let name = host.next();
         let mut leaf = Leaf::default();
         if let Some(group) = &self.memory
@@ -119,7 +124,7 @@ impl Cgroups {
             leaf.counting.processes = Some(VERSION_1.to_owned());
         }
         if let Some(unified) = &self.unified
-            && (unified.counts || (unified.kills && purpose == Purpose::CountingAndKilling))
+            && (unified.counts || (unified.kills && purpose == CgroupPurpose::CountingAndKilling))
             && let Ok(folder) = leaf.make(&unified.group, &name)
         {
             if unified.counts && write(&folder, "memory.max", limits.memory_bytes).is_ok() {

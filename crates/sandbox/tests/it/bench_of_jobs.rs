@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
-use toolpost_model::{Access, SandboxProfile, SandboxTier};
+use toolpost_model::{ResourceAccess, SandboxProfile, SandboxTier};
 use toolpost_sandbox::{
-    Confines, Ended, Job, LaunchError, Launcher, PRIVATE_HOME, PRIVATE_TMP, Process, ProcessLimits,
-    Root, Stderr, Stdin,
+    CommandExit, Confines, LaunchError, Launcher, PRIVATE_HOME, PRIVATE_TMP, ProcessLimits,
+    SandboxJob, SandboxRoot, SandboxedProcess, StderrTarget, Stdin,
 };
 
 /// Nothing here takes this long, unless it hangs.
@@ -32,7 +32,7 @@ pub(crate) struct Bench {
 /// What a command that ran to its end left.
 #[derive(Debug)]
 pub(crate) struct Ran {
-    pub(crate) ended: Ended,
+    pub(crate) ended: CommandExit,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
@@ -48,9 +48,9 @@ impl Bench {
 
     pub(crate) fn with(launcher: Launcher) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let root = Root {
+        let root = SandboxRoot {
             path: folder.path().canonicalize().unwrap(),
-            access: Access::Write,
+            access: ResourceAccess::Write,
         };
         let confines = Confines {
             roots: vec![root],
@@ -77,14 +77,14 @@ impl Bench {
         self.folder.path().canonicalize().unwrap().join(name)
     }
 
-    pub(crate) fn job(&self, argv: &[&str]) -> Job {
+    pub(crate) fn job(&self, argv: &[&str]) -> SandboxJob {
         let environment = [
             ("PATH", "/usr/local/bin:/usr/bin:/bin"),
             ("HOME", PRIVATE_HOME),
             ("TMPDIR", PRIVATE_TMP),
             ("LANG", "C.UTF-8"),
         ];
-        Job {
+        SandboxJob {
             argv: argv.iter().map(OsString::from).collect(),
             environment: environment
                 .iter()
@@ -92,20 +92,20 @@ impl Bench {
                 .collect(),
             directory: self.path(""),
             stdin: Stdin::Null,
-            stderr: Stderr::Piped,
+            stderr: StderrTarget::Piped,
             confines: self.confines.clone(),
         }
     }
 
-    pub(crate) fn shell_job(&self, script: &str) -> Job {
+    pub(crate) fn shell_job(&self, script: &str) -> SandboxJob {
         self.job(&["bash", "--noprofile", "--norc", "-c", script])
     }
 
-    pub(crate) async fn start(&self, script: &str) -> Process {
+    pub(crate) async fn start(&self, script: &str) -> SandboxedProcess {
         self.launcher.start(self.shell_job(script)).await.unwrap()
     }
 
-    pub(crate) async fn run_job(&self, job: Job) -> Result<Ran, LaunchError> {
+    pub(crate) async fn run_job(&self, job: SandboxJob) -> Result<Ran, LaunchError> {
         Ok(finish(self.launcher.start(job).await?).await)
     }
 
@@ -115,7 +115,7 @@ impl Bench {
     }
 }
 
-pub(crate) async fn finish(mut process: Process) -> Ran {
+pub(crate) async fn finish(mut process: SandboxedProcess) -> Ran {
     let mut stdout = process.take_stdout().unwrap();
     let stderr = process.take_stderr();
     let (mut out, mut err) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
 //! What a command can read and write.
 
-use toolpost_model::{Access, SandboxProfile, SandboxTier};
-use toolpost_sandbox::{LaunchError, Root};
+use toolpost_model::{ResourceAccess, SandboxProfile, SandboxTier};
+use toolpost_sandbox::{LaunchError, SandboxRoot};
 
 use crate::bench_of_jobs::{Bench, write};
 
@@ -13,9 +13,9 @@ async fn only_writable_roots_can_be_written() {
         write(&outside.path().join("secret"), "secret");
         write(&library.path().join("code"), "code");
         let mut bench = Bench::at_most(tier);
-        bench.confines.roots.push(Root {
+        bench.confines.roots.push(SandboxRoot {
             path: library.path().to_owned(),
-            access: Access::Read,
+            access: ResourceAccess::Read,
         });
         let (outside_path, library_path) = (outside.path().display(), library.path().display());
         assert_eq!(bench.run("echo new > file && cat file").await.ok(), "new");
@@ -237,13 +237,13 @@ async fn a_mask_beside_what_may_be_read_holds_without_mounts() {
 async fn roots_may_lie_in_one_another_and_anywhere() {
     let mut bench = Bench::new();
     write(&bench.path("inner/deep/file"), "x");
-    bench.confines.roots.push(Root {
+    bench.confines.roots.push(SandboxRoot {
         path: bench.path("inner"),
-        access: Access::Read,
+        access: ResourceAccess::Read,
     });
-    bench.confines.roots.push(Root {
+    bench.confines.roots.push(SandboxRoot {
         path: bench.path("inner/deep"),
-        access: Access::Write,
+        access: ResourceAccess::Write,
     });
     assert_eq!(
         bench
@@ -257,17 +257,17 @@ async fn roots_may_lie_in_one_another_and_anywhere() {
         .prefix(".sandbox-test")
         .tempdir_in("/var/tmp")
         .unwrap();
-    bench.confines.roots.push(Root {
+    bench.confines.roots.push(SandboxRoot {
         path: home.path().to_owned(),
-        access: Access::Write,
+        access: ResourceAccess::Write,
     });
     bench
         .run(&format!("echo x > {}/file", home.path().display()))
         .await;
     let mut job = bench.job(&["true"]);
-    job.confines.roots = vec![Root {
+    job.confines.roots = vec![SandboxRoot {
         path: "/".into(),
-        access: Access::Write,
+        access: ResourceAccess::Write,
     }];
     assert!(matches!(
         bench.run_job(job).await,
@@ -279,9 +279,9 @@ async fn roots_may_lie_in_one_another_and_anywhere() {
 async fn the_way_to_a_root_inside_of_a_root_cannot_be_moved() {
     let mut bench = Bench::new();
     write(&bench.path("vendor/deep/library/file"), "plain");
-    bench.confines.roots.push(Root {
+    bench.confines.roots.push(SandboxRoot {
         path: bench.path("vendor/deep/library"),
-        access: Access::Read,
+        access: ResourceAccess::Read,
     });
     for way in ["vendor", "vendor/deep", "vendor/deep/library"] {
         // Beside itself: from one mount to another nothing can be renamed anyway.
@@ -319,7 +319,7 @@ async fn no_program_is_left_behind_that_lends_its_owners_rights() {
 async fn a_root_inside_of_a_root_is_not_taken_for_what_a_link_leads_to() {
     let secret = tempfile::tempdir().unwrap();
     write(&secret.path().join("file"), "secret");
-    for access in [Access::Read, Access::Write] {
+    for access in [ResourceAccess::Read, ResourceAccess::Write] {
         let mut bench = Bench::new();
         write(&bench.path("inner/file"), "plain");
         bench
@@ -329,7 +329,7 @@ async fn a_root_inside_of_a_root_is_not_taken_for_what_a_link_leads_to() {
             ))
             .await
             .ok();
-        bench.confines.roots.push(Root {
+        bench.confines.roots.push(SandboxRoot {
             path: bench.path("inner"),
             access,
         });
@@ -347,7 +347,7 @@ async fn a_root_inside_of_a_root_is_not_taken_for_what_a_link_leads_to() {
             .run("cat inner/file")
             .await
             .refused("Permission denied");
-        bench.confines.roots.push(Root {
+        bench.confines.roots.push(SandboxRoot {
             path: bench.path("inner"),
             access,
         });

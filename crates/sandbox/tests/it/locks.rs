@@ -4,8 +4,8 @@ use std::fs;
 use std::net::TcpStream;
 use std::process::Command;
 
-use toolpost_model::Access;
-use toolpost_sandbox::{Root, confine_thread, harden_host, lock_down};
+use toolpost_model::ResourceAccess;
+use toolpost_sandbox::{SandboxRoot, confine_thread, harden_host, lock_down};
 
 use crate::bench_of_jobs::write;
 use crate::roles;
@@ -18,13 +18,13 @@ fn a_thread_is_confined_to_its_roots_and_the_others_are_not() {
         write(&at(name), "x");
     }
     let roots = [
-        Root {
+        SandboxRoot {
             path: at("work"),
-            access: Access::Write,
+            access: ResourceAccess::Write,
         },
-        Root {
+        SandboxRoot {
             path: at("library"),
-            access: Access::Read,
+            access: ResourceAccess::Read,
         },
     ];
     std::thread::scope(|scope| {

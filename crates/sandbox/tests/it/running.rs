@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tokio::io::AsyncWriteExt;
 use toolpost_model::{SandboxProfile, SandboxTier};
-use toolpost_sandbox::{LaunchError, Stderr, Stdin};
+use toolpost_sandbox::{LaunchError, StderrTarget, Stdin};
 
 use crate::bench_of_jobs::{Bench, finish, write};
 
@@ -101,7 +101,7 @@ async fn streams_are_kept_apart_or_together() {
         ("one\nthree\n", "two\n")
     );
     let mut job = bench.shell_job(script);
-    job.stderr = Stderr::WithStdout;
+    job.stderr = StderrTarget::WithStdout;
     assert_eq!(
         bench.run_job(job).await.unwrap().stdout,
         "one\ntwo\nthree\n"

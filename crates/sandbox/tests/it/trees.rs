@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use toolpost_model::{SandboxProfile, SandboxTier};
-use toolpost_sandbox::{Process, Stdin};
+use toolpost_sandbox::{SandboxedProcess, Stdin};
 
 use crate::bench_of_jobs::{Bench, PATIENCE, eventually};
 use crate::roles;
@@ -64,7 +64,7 @@ fn kinds() -> Vec<Bench> {
     benches
 }
 
-async fn hide(bench: &Bench, way: &str) -> (Process, String) {
+async fn hide(bench: &Bench, way: &str) -> (SandboxedProcess, String) {
     let token = token();
     let process = bench.start(&way.replace('@', &token)).await;
     eventually("it sleeps", || alive(&token).len() > 1).await;

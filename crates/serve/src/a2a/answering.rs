@@ -11,19 +11,19 @@ use serde_json::Value;
 use toolpost_a2a::{
     CANONICAL_URI,
     wire::{
-        Dialect, EXTENSIONS_0_3, EXTENSIONS_1_0, ErrorCode, Refusal, RequestId, SendAnswer,
+        A2aDialect, A2aRefusal, EXTENSIONS_0_3, EXTENSIONS_1_0, ErrorCode, RequestId, SendAnswer,
         SendParams, TaskParams, VERSION, activates,
     },
 };
 use toolpost_model::Principal;
 
 use super::{
-    Face,
-    operations::{self, Caller, Sent},
-    stream::{self, From, Written},
+    A2aServerFace,
+    operations::{self, A2aCaller, SendMessageResult},
+    stream::{self, TaskStreamFormat, TaskStreamStart},
 };
 use crate::{
-    http::{Problem, read_body},
+    http::{HttpProblem, read_body},
     streams::{self, StreamPlace},
     trace_headers::caller_span,
 };
@@ -32,21 +32,21 @@ use crate::{
 const DEEPEST: usize = 127;
 
 /// What an answer is, before it is put into an envelope.
-pub(super) enum Reply {
+pub(super) enum A2aReplyBody {
     Value(Value),
     Stream(Response),
 }
 
 /// An answer, and whether it makes use of the extension.
-pub(super) struct Answered {
-    pub(super) reply: Reply,
+pub(super) struct A2aReply {
+    pub(super) reply: A2aReplyBody,
     pub(super) tells_events: bool,
 }
 
-impl Answered {
+impl A2aReply {
     pub(super) fn value(value: Value) -> Self {
         Self {
-            reply: Reply::Value(value),
+            reply: A2aReplyBody::Value(value),
             tells_events: false,
         }
     }
@@ -71,10 +71,10 @@ pub(super) fn knows_events(headers: &HeaderMap) -> bool {
 
 /// A body of JSON, within the limit. Only JSON is taken: a form that a browser posts across sites is not.
 pub(super) async fn json_body(
-    face: &Face,
+    face: &A2aServerFace,
     headers: &HeaderMap,
     body: Body,
-) -> Result<Bytes, Problem> {
+) -> Result<Bytes, HttpProblem> {
     let media_type = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
@@ -84,12 +84,12 @@ pub(super) async fn json_body(
         .iter()
         .any(|known| name.eq_ignore_ascii_case(known))
     {
-        return Err(Problem::unsupported_media_type());
+        return Err(HttpProblem::unsupported_media_type());
     }
     read_body(body, face.body_limit).await
 }
 
-pub(super) fn parsed(body: &[u8]) -> Result<Value, Refusal> {
+pub(super) fn parsed(body: &[u8]) -> Result<Value, A2aRefusal> {
     serde_json::from_slice(body).map_err(|error| {
         let place = format!("line {}, column {}", error.line(), error.column());
         // The reader has no other way to say so.
@@ -97,12 +97,12 @@ pub(super) fn parsed(body: &[u8]) -> Result<Value, Refusal> {
             true => format!("the body is nested more than {DEEPEST} levels deep: {place}"),
             false => format!("the body is not JSON: {place}"),
         };
-        Refusal::new(ErrorCode::ParseError, why)
+        A2aRefusal::new(ErrorCode::ParseError, why)
     })
 }
 
 /// The extension's header in the caller's spelling, on answers that make use of it.
-pub(super) fn marked(mut response: Response, dialect: Dialect, tells_events: bool) -> Response {
+pub(super) fn marked(mut response: Response, dialect: A2aDialect, tells_events: bool) -> Response {
     if tells_events {
         let name = HeaderName::from_static(dialect.extensions_header());
         response
@@ -117,13 +117,13 @@ pub(super) fn json_response(value: &Value, media_type: &'static str) -> Response
 }
 
 /// A refusal as it may be told: it may repeat what somebody sent.
-pub(super) fn tellable(face: &Face, mut refusal: Refusal) -> Refusal {
+pub(super) fn tellable(face: &A2aServerFace, mut refusal: A2aRefusal) -> A2aRefusal {
     refusal.message = face.host.redacted(&refusal.message).into_owned();
     refusal
 }
 
-pub(super) fn caller(principal: Principal, headers: &HeaderMap, dialect: Dialect) -> Caller {
-    Caller {
+pub(super) fn caller(principal: Principal, headers: &HeaderMap, dialect: A2aDialect) -> A2aCaller {
+    A2aCaller {
         principal,
         dialect,
         knows_events: knows_events(headers),
@@ -133,15 +133,15 @@ pub(super) fn caller(principal: Principal, headers: &HeaderMap, dialect: Dialect
 
 /// A message whose answer is a task or a message.
 pub(super) async fn send(
-    face: &Arc<Face>,
-    caller: &Caller,
+    face: &Arc<A2aServerFace>,
+    caller: &A2aCaller,
     params: &Value,
-) -> Result<Answered, Refusal> {
+) -> Result<A2aReply, A2aRefusal> {
     let params = SendParams::read(params, caller.dialect)?;
     let (blocking, history_length) = (params.blocking, params.history_length);
     let (answer, tells_events) = match operations::send(face, caller, params).await? {
-        Sent::Message(message) => (SendAnswer::Message(message), caller.knows_events),
-        Sent::Task { task, remark, .. } => {
+        SendMessageResult::Message(message) => (SendAnswer::Message(message), caller.knows_events),
+        SendMessageResult::Task { task, remark, .. } => {
             if blocking {
                 operations::settled(face, &task).await;
             }
@@ -151,20 +151,20 @@ pub(super) async fn send(
             )
         }
     };
-    Ok(Answered::value(answer.to_value(caller.dialect)).telling(tells_events))
+    Ok(A2aReply::value(answer.to_value(caller.dialect)).telling(tells_events))
 }
 
 /// A message whose answer is a stream.
 pub(super) async fn send_streaming(
-    face: &Arc<Face>,
-    caller: &Caller,
+    face: &Arc<A2aServerFace>,
+    caller: &A2aCaller,
     params: &Value,
     envelope: Option<RequestId>,
-) -> Result<Answered, Refusal> {
+) -> Result<A2aReply, A2aRefusal> {
     let params = SendParams::read(params, caller.dialect)?;
     let (history_length, written) = (
         params.history_length,
-        Written {
+        TaskStreamFormat {
             dialect: caller.dialect,
             envelope,
         },
@@ -172,8 +172,10 @@ pub(super) async fn send_streaming(
     // Before anything begins: a task whose stream is refused would run unseen.
     let place = take_place(face, caller)?;
     let (response, tells_events) = match operations::send(face, caller, params).await? {
-        Sent::Message(message) => (stream::of_message(message, &written), caller.knows_events),
-        Sent::Task {
+        SendMessageResult::Message(message) => {
+            (stream::of_message(message, &written), caller.knows_events)
+        }
+        SendMessageResult::Task {
             task,
             remark,
             is_new,
@@ -181,7 +183,7 @@ pub(super) async fn send_streaming(
             // A new task is told from its beginning, however far it got meanwhile.
             let length = if is_new { 1 } else { task.length() };
             let tells_events = task.tells_events;
-            let from = From {
+            let from = TaskStreamStart {
                 task,
                 length,
                 remark,
@@ -190,64 +192,63 @@ pub(super) async fn send_streaming(
             (stream::of_task(face, from, written, place), tells_events)
         }
     };
-    Ok(Answered {
-        reply: Reply::Stream(response),
+    Ok(A2aReply {
+        reply: A2aReplyBody::Stream(response),
         tells_events,
     })
 }
 
 /// A place among the caller's streams.
-fn take_place(face: &Face, caller: &Caller) -> Result<StreamPlace, Refusal> {
+fn take_place(face: &A2aServerFace, caller: &A2aCaller) -> Result<StreamPlace, A2aRefusal> {
     face.streams.take(&caller.principal).map_err(|full| {
-        Refusal::new(ErrorCode::RateLimited, full.to_string())
+        A2aRefusal::new(ErrorCode::RateLimited, full.to_string())
             .fact("retryAfter", format!("{}s", streams::RETRY_AFTER.as_secs()))
     })
 }
 
 pub(super) async fn get(
-    face: &Arc<Face>,
-    caller: &Caller,
+    face: &Arc<A2aServerFace>,
+    caller: &A2aCaller,
     params: &Value,
-) -> Result<Answered, Refusal> {
+) -> Result<A2aReply, A2aRefusal> {
     let params = TaskParams::read(params)?;
     let task = operations::find(face, caller, &params.id).await?;
     let told = operations::told(&task, None, params.history_length);
-    Ok(Answered::value(told.to_value(caller.dialect)).telling(task.tells_events))
+    Ok(A2aReply::value(told.to_value(caller.dialect)).telling(task.tells_events))
 }
 
 pub(super) async fn cancel(
-    face: &Arc<Face>,
-    caller: &Caller,
+    face: &Arc<A2aServerFace>,
+    caller: &A2aCaller,
     params: &Value,
-) -> Result<Answered, Refusal> {
+) -> Result<A2aReply, A2aRefusal> {
     let params = TaskParams::read(params)?;
     let task = operations::cancel(face, caller, &params).await?;
     let told = operations::told(&task, None, params.history_length);
-    Ok(Answered::value(told.to_value(caller.dialect)).telling(task.tells_events))
+    Ok(A2aReply::value(told.to_value(caller.dialect)).telling(task.tells_events))
 }
 
 /// The rest of a task's stream. 1.0 has none of a task that ended; in 0.3 it is the task.
 pub(super) async fn subscribe(
-    face: &Arc<Face>,
-    caller: &Caller,
+    face: &Arc<A2aServerFace>,
+    caller: &A2aCaller,
     params: &Value,
     envelope: Option<RequestId>,
-) -> Result<Answered, Refusal> {
+) -> Result<A2aReply, A2aRefusal> {
     let params = TaskParams::read(params)?;
     let task = operations::find(face, caller, &params.id).await?;
     let length = task.length();
     let is_over = task.snapshot(length).status.state.is_terminal();
     match caller.dialect {
-        Dialect::V1_0 if is_over => {
+        A2aDialect::V1_0 if is_over => {
             let why = "this task has ended; get it instead";
-            return Err(
-                Refusal::new(ErrorCode::UnsupportedOperation, why).fact("taskId", task.id.as_str())
-            );
+            return Err(A2aRefusal::new(ErrorCode::UnsupportedOperation, why)
+                .fact("taskId", task.id.as_str()));
         }
-        Dialect::V0_3 | Dialect::V1_0 => {}
+        A2aDialect::V0_3 | A2aDialect::V1_0 => {}
     }
     let tells_events = task.tells_events;
-    let from = From {
+    let from = TaskStreamStart {
         task,
         length,
         remark: None,
@@ -257,14 +258,14 @@ pub(super) async fn subscribe(
     let response = stream::of_task(
         face,
         from,
-        Written {
+        TaskStreamFormat {
             dialect: caller.dialect,
             envelope,
         },
         place,
     );
-    Ok(Answered {
-        reply: Reply::Stream(response),
+    Ok(A2aReply {
+        reply: A2aReplyBody::Stream(response),
         tells_events,
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
-use toolpost_a2a::wire::{Content, ErrorCode, Message, Part, Refusal};
+use toolpost_a2a::wire::{A2aRefusal, ErrorCode, Message, Part, PartContent};
 use toolpost_model::{ApprovalScope, InvocationId, Verdict};
 
 /// The most calls of one message.
@@ -25,25 +25,28 @@ pub(super) struct AskedCall {
 
 /// What a message asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct MessageCalls {
     pub(super) calls: Vec<AskedCall>,
     /// It speaks the vocabulary of tool events itself.
     pub(super) speaks_events: bool,
 }
 
-pub(super) fn invalid(message: impl Into<String>) -> Refusal {
-    Refusal::new(ErrorCode::InvalidParams, message)
+pub(super) fn invalid(message: impl Into<String>) -> A2aRefusal {
+    A2aRefusal::new(ErrorCode::InvalidParams, message)
 }
 
 /// The calls in a message, in their order. Parts that are no calls are left aside. What `shown` makes of an id is what
 /// everybody gets to see of it; two that look alike then are told apart.
-pub(super) fn calls(message: &Message, shown: impl Fn(&str) -> String) -> Result<Asked, Refusal> {
+pub(super) fn calls(
+    message: &Message,
+    shown: impl Fn(&str) -> String,
+) -> Result<MessageCalls, A2aRefusal> {
     if message.message_id.len() > LONGEST_ID {
         return Err(invalid(format!(
             "`messageId` is longer than {LONGEST_ID} bytes"
         )));
     }
-    let mut asked = Asked {
+    let mut asked = MessageCalls {
         calls: Vec::new(),
         speaks_events: false,
     };
@@ -95,7 +98,7 @@ fn tell_apart(calls: &mut [AskedCall]) {
 }
 
 /// The call in a part, if it is one, and whether it is written as a tool event.
-fn call(part: &Part) -> Option<(Result<AskedCall, Refusal>, bool)> {
+fn call(part: &Part) -> Option<(Result<AskedCall, A2aRefusal>, bool)> {
     let Some(Value::Object(mut data)) = part.narrowed_data() else {
         return None;
     };
@@ -145,7 +148,7 @@ fn call(part: &Part) -> Option<(Result<AskedCall, Refusal>, bool)> {
 
 /// The answer to a question.
 #[derive(Debug, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct MessageVerdict {
     /// Which question, where the message says.
     pub(super) question: Option<InvocationId>,
     pub(super) verdict: Verdict,
@@ -153,20 +156,22 @@ pub(super) struct Answer {
 
 /// The answer in a message: a data part, or a word. Whatever else the message holds could mean the opposite, so it may
 /// hold nothing else, and where it answers twice both must say the same.
-pub(super) fn answer(message: &Message) -> Result<Answer, Refusal> {
-    let mut agreed: Option<Answer> = None;
+pub(super) fn answer(message: &Message) -> Result<MessageVerdict, A2aRefusal> {
+    let mut agreed: Option<MessageVerdict> = None;
     for part in &message.parts {
         let said = match &part.content {
-            Content::Data(data) if data["type"] == "tool-approval-response" => response(data)?,
-            Content::Text(text) if text.trim().is_empty() => continue,
-            Content::Text(text) => match in_a_word(text) {
-                Some(verdict) => Answer {
+            PartContent::Data(data) if data["type"] == "tool-approval-response" => response(data)?,
+            PartContent::Text(text) if text.trim().is_empty() => continue,
+            PartContent::Text(text) => match in_a_word(text) {
+                Some(verdict) => MessageVerdict {
                     question: None,
                     verdict,
                 },
                 None => return Err(unclear()),
             },
-            Content::Data(_) | Content::Raw(_) | Content::Url(_) => return Err(unclear()),
+            PartContent::Data(_) | PartContent::Raw(_) | PartContent::Url(_) => {
+                return Err(unclear());
+            }
         };
         agreed = Some(match agreed {
             None => said,
@@ -176,16 +181,16 @@ pub(super) fn answer(message: &Message) -> Result<Answer, Refusal> {
     agreed.ok_or_else(unclear)
 }
 
-fn unclear() -> Refusal {
+fn unclear() -> A2aRefusal {
     invalid(
         "this task waits for an answer: send `approve` or `reject` as the whole text, or a data part such as \
          {\"type\":\"tool-approval-response\",\"approved\":true}, and nothing beside it",
     )
 }
 
-impl Answer {
+impl MessageVerdict {
     /// Both answers as one, if they are about one question and say the same.
-    fn and(self, other: Self) -> Result<Self, Refusal> {
+    fn and(self, other: Self) -> Result<Self, A2aRefusal> {
         let question = match (self.question, other.question) {
             (Some(one), Some(another)) if one != another => {
                 return Err(invalid(
@@ -212,7 +217,7 @@ impl Answer {
     }
 }
 
-fn response(data: &Value) -> Result<Answer, Refusal> {
+fn response(data: &Value) -> Result<MessageVerdict, A2aRefusal> {
     let question = match &data["approvalId"] {
         Value::Null => None,
         Value::String(id) => {
@@ -226,11 +231,11 @@ fn response(data: &Value) -> Result<Answer, Refusal> {
         _ => None,
     };
     match data["approved"].as_bool() {
-        Some(true) => Ok(Answer {
+        Some(true) => Ok(MessageVerdict {
             question,
             verdict: allowed(),
         }),
-        Some(false) => Ok(Answer {
+        Some(false) => Ok(MessageVerdict {
             question,
             verdict: Verdict::Deny { feedback: reason },
         }),
@@ -265,9 +270,9 @@ mod tests {
     use toolpost_a2a::wire::Message;
     use toolpost_model::Verdict;
 
-    use super::{Asked, Refusal, answer};
+    use super::{A2aRefusal, MessageCalls, answer};
 
-    fn calls(message: &Message) -> Result<Asked, Refusal> {
+    fn calls(message: &Message) -> Result<MessageCalls, A2aRefusal> {
         super::calls(message, |id| id.replace("secret", "[hidden]"))
     }
 

@@ -11,10 +11,10 @@ use axum::{
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolpost_a2a::wire::{AgentCard, Extension as A2aExtension, Skill};
-use toolpost_core::{Listing, ToolFilter};
+use toolpost_core::{SurfaceEntry, ToolFilter};
 use toolpost_model::{InputContract, Principal};
 
-use super::Face;
+use super::A2aServerFace;
 
 /// As much of a tool's description as a list of skills shows.
 const LONGEST_DESCRIPTION: usize = 1_000;
@@ -26,7 +26,7 @@ const FRESH: &str = "max-age=60";
 
 /// `GET /.well-known/agent-card.json`: without a token, what anybody may know.
 pub(super) async fn public(
-    State(face): State<Arc<Face>>,
+    State(face): State<Arc<A2aServerFace>>,
     principal: Option<Extension<Principal>>,
     headers: HeaderMap,
 ) -> Response {
@@ -69,7 +69,11 @@ pub(super) async fn public(
 }
 
 /// The card with the caller's tools.
-pub(super) async fn extended(face: &Face, principal: &Principal, headers: &HeaderMap) -> Value {
+pub(super) async fn extended(
+    face: &A2aServerFace,
+    principal: &Principal,
+    headers: &HeaderMap,
+) -> Value {
     let session = face.host.default_session(principal);
     let filter = ToolFilter {
         include_deferred: true,
@@ -86,7 +90,7 @@ pub(super) async fn extended(face: &Face, principal: &Principal, headers: &Heade
     )
 }
 
-fn card(face: &Face, headers: &HeaderMap, skills: Vec<Skill>, needs_token: bool) -> Value {
+fn card(face: &A2aServerFace, headers: &HeaderMap, skills: Vec<Skill>, needs_token: bool) -> Value {
     let config = &face.config;
     let url = config.url.clone().unwrap_or_else(|| {
         let host = headers
@@ -119,7 +123,7 @@ fn generic() -> Skill {
     }
 }
 
-fn skill(tool: &Listing) -> Skill {
+fn skill(tool: &SurfaceEntry) -> Skill {
     let declaration = tool.entry.declaration();
     let described: String = declaration
         .description

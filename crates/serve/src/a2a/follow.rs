@@ -6,12 +6,12 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
-use toolpost_core::{Heard, Listener, ModuleEvent, Wants};
+use toolpost_core::{EventDelivery, EventInterest, EventListener, ModuleEvent};
 use toolpost_model::{Event, Stage};
 
 use super::{
-    Face,
-    task::{Standing, Task},
+    A2aServerFace,
+    task::{A2aTask, TaskCallState},
 };
 use crate::clock;
 
@@ -32,43 +32,47 @@ impl ModuleEventListener {
     }
 }
 
-impl Listener for ModuleEventListener {
-    fn wants(&self) -> Wants {
-        Wants::ToolEvents
+impl EventListener for ModuleEventListener {
+    fn wants(&self) -> EventInterest {
+        EventInterest::ToolEvents
     }
 
     fn awaits_answer(&self) -> bool {
         false
     }
 
-    fn hear(&self, event: Event) -> Heard {
+    fn hear(&self, event: Event) -> EventDelivery {
         let is_taken = ModuleEvent::of(&event).is_none_or(|event| self.0.try_send(event).is_ok());
-        if is_taken { Heard::Taken } else { Heard::Lost }
+        if is_taken {
+            EventDelivery::Taken
+        } else {
+            EventDelivery::Lost
+        }
     }
 }
 
 /// Follows every call of a task that has not ended, each in a task of its own. `module_events` are by the places of the
 /// calls; a task that was put together from the record has none and gets those on record at the end of the call.
 pub(super) fn all(
-    face: &Arc<Face>,
-    task: &Arc<Task>,
+    face: &Arc<A2aServerFace>,
+    task: &Arc<A2aTask>,
     module_events: Vec<mpsc::Receiver<ModuleEvent>>,
 ) {
     let mut module_events = module_events.into_iter();
     for (place, standing) in task.standing().into_iter().enumerate() {
         let events = module_events.next();
         match standing {
-            Standing::Running | Standing::Asked(_) => {
+            TaskCallState::Running | TaskCallState::Asked(_) => {
                 tokio::spawn(one(Arc::clone(face), Arc::clone(task), place, events));
             }
-            Standing::Over(_) => {}
+            TaskCallState::Over(_) => {}
         }
     }
 }
 
 async fn one(
-    face: Arc<Face>,
-    task: Arc<Task>,
+    face: Arc<A2aServerFace>,
+    task: Arc<A2aTask>,
     place: usize,
     mut module_events: Option<mpsc::Receiver<ModuleEvent>>,
 ) {
@@ -125,7 +129,7 @@ async fn next_event(events: &mut Option<mpsc::Receiver<ModuleEvent>>) -> Option<
 
 /// Finds the questions of a task that was put together from the record, before anybody is told of it. Shortly after its
 /// start a host has not asked them again yet; that is waited for.
-pub(super) async fn open_questions(face: &Face, task: &Task) {
+pub(super) async fn open_questions(face: &A2aServerFace, task: &A2aTask) {
     let wait = async {
         for place in 0..task.calls.len() {
             while is_about_to_ask(face, task, place).await {
@@ -137,11 +141,11 @@ pub(super) async fn open_questions(face: &Face, task: &Task) {
 }
 
 /// Tells of a call's question if it is open, otherwise whether it may be in a moment.
-async fn is_about_to_ask(face: &Face, task: &Task, place: usize) -> bool {
+async fn is_about_to_ask(face: &A2aServerFace, task: &A2aTask, place: usize) -> bool {
     let (host, id) = (&face.host, task.calls[place].invocation_id);
     match task.standing()[place] {
-        Standing::Over(_) | Standing::Asked(_) => return false,
-        Standing::Running => {}
+        TaskCallState::Over(_) | TaskCallState::Asked(_) => return false,
+        TaskCallState::Running => {}
     }
     let recorded = host.recorded_call(id, &task.owner).await.ok().flatten();
     let Some(asked) = recorded.and_then(|call| call.question) else {
@@ -159,16 +163,16 @@ async fn is_about_to_ask(face: &Face, task: &Task, place: usize) -> bool {
 }
 
 /// Tells of a question that came up or went.
-pub(super) async fn look_for_a_question(face: &Face, task: &Task, place: usize) {
+pub(super) async fn look_for_a_question(face: &A2aServerFace, task: &A2aTask, place: usize) {
     let (host, id) = (&face.host, task.calls[place].invocation_id);
     match task.standing()[place] {
-        Standing::Over(_) => {}
-        Standing::Asked(question) => {
+        TaskCallState::Over(_) => {}
+        TaskCallState::Asked(question) => {
             if host.approval(question).is_none() {
                 task.answered(question, clock::now());
             }
         }
-        Standing::Running => {
+        TaskCallState::Running => {
             // Of a call that runs, this is known without a look at the record.
             let seen = host.invocation(id, &task.owner).await.ok().flatten();
             if seen.and_then(|seen| seen.stage) != Some(Stage::AwaitApproval) {

@@ -3,17 +3,17 @@
 use std::{cmp::Reverse, sync::Arc, time::Duration};
 
 use toolpost_a2a::wire::{
-    Dialect, ErrorCode, ListParams, Message, Part, Refusal, SendParams, Task as ToldTask, TaskPage,
-    TaskParams, TaskState,
+    A2aDialect, A2aRefusal, ErrorCode, ListParams, Message, Part, SendParams, Task as TaskView,
+    TaskPage, TaskParams, TaskState,
 };
 use toolpost_core::{ApprovalError, SessionError};
-use toolpost_model::{InvocationId, Principal, Role, SurfaceRequest, TraceContext};
+use toolpost_model::{InvocationId, Principal, PrincipalRole, SurfaceRequest, TraceContext};
 
 use super::{
-    Face,
+    A2aServerFace,
     asked::{self, invalid},
     follow,
-    task::{Standing, Task},
+    task::{A2aTask, TaskCallState},
     tasks::{self, Begin},
     telling,
 };
@@ -25,9 +25,9 @@ const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST_CONTEXT: usize = 128;
 
 /// Who asks, and how.
-pub(super) struct Caller {
+pub(super) struct A2aCaller {
     pub(super) principal: Principal,
-    pub(super) dialect: Dialect,
+    pub(super) dialect: A2aDialect,
     /// It named the extension in a header.
     pub(super) knows_events: bool,
     /// The span that its request is part of.
@@ -35,9 +35,9 @@ pub(super) struct Caller {
 }
 
 /// What came of a message.
-pub(super) enum Sent {
+pub(super) enum SendMessageResult {
     Task {
-        task: Arc<Task>,
+        task: Arc<A2aTask>,
         /// What is to be said of its state to this caller alone.
         remark: Option<Message>,
         /// Whether this message made the task.
@@ -48,10 +48,10 @@ pub(super) enum Sent {
 
 /// Takes a message.
 pub(super) async fn send(
-    face: &Arc<Face>,
-    caller: &Caller,
+    face: &Arc<A2aServerFace>,
+    caller: &A2aCaller,
     params: SendParams,
-) -> Result<Sent, Refusal> {
+) -> Result<SendMessageResult, A2aRefusal> {
     if params.wants_push {
         return Err(no_push());
     }
@@ -64,7 +64,7 @@ pub(super) async fn send(
     if asked.calls.is_empty() {
         let mut told = Message::agent(fresh_id(), vec![Part::text(telling::HOW_TO)]);
         told.context_id = Some(context_id);
-        return Ok(Sent::Message(told));
+        return Ok(SendMessageResult::Message(told));
     }
     let id = tasks::session_of(&caller.principal, &context_id);
     let session = face
@@ -76,7 +76,7 @@ pub(super) async fn send(
         SessionError::Default
         | SessionError::Full(_)
         | SessionError::SurfaceTooLarge(_)
-        | SessionError::Journal(_) => Refusal::new(ErrorCode::Internal, error.to_string()),
+        | SessionError::Journal(_) => A2aRefusal::new(ErrorCode::Internal, error.to_string()),
     })?;
     let tells_events = caller.knows_events
         || asked.speaks_events
@@ -93,7 +93,7 @@ pub(super) async fn send(
         span,
     };
     let task = begin.task(face).await?;
-    Ok(Sent::Task {
+    Ok(SendMessageResult::Task {
         task,
         remark: None,
         is_new: true,
@@ -105,7 +105,7 @@ fn fresh_id() -> String {
 }
 
 /// The conversation a message belongs to; a new one where it names none.
-fn context(message: &Message) -> Result<String, Refusal> {
+fn context(message: &Message) -> Result<String, A2aRefusal> {
     let Some(given) = &message.context_id else {
         return Ok(fresh_id());
     };
@@ -120,7 +120,11 @@ fn context(message: &Message) -> Result<String, Refusal> {
 }
 
 /// A message to a task: the answer to its question, from whoever may give one.
-async fn follow_up(face: &Arc<Face>, caller: &Caller, message: &Message) -> Result<Sent, Refusal> {
+async fn follow_up(
+    face: &Arc<A2aServerFace>,
+    caller: &A2aCaller,
+    message: &Message,
+) -> Result<SendMessageResult, A2aRefusal> {
     let task = find(face, caller, message.task_id.as_deref().unwrap_or_default()).await?;
     if message
         .context_id
@@ -141,8 +145,8 @@ async fn follow_up(face: &Arc<Face>, caller: &Caller, message: &Message) -> Resu
         .standing()
         .into_iter()
         .filter_map(|call| match call {
-            Standing::Asked(question) => Some(question),
-            Standing::Running | Standing::Over(_) => None,
+            TaskCallState::Asked(question) => Some(question),
+            TaskCallState::Running | TaskCallState::Over(_) => None,
         })
         .collect();
     let Some(first) = open.first() else {
@@ -152,12 +156,12 @@ async fn follow_up(face: &Arc<Face>, caller: &Caller, message: &Message) -> Resu
         ));
     };
     match caller.principal.role {
-        Role::Operator => {}
-        Role::Agent => {
+        PrincipalRole::Operator => {}
+        PrincipalRole::Agent => {
             let text = "An operator of the host must answer; this task goes on when one has.";
             let remark = Message::agent(fresh_id(), vec![Part::text(text)]);
             let remark = Some(remark.within(&task.id, &task.context_id));
-            return Ok(Sent::Task {
+            return Ok(SendMessageResult::Task {
                 task,
                 remark,
                 is_new: false,
@@ -181,14 +185,14 @@ async fn follow_up(face: &Arc<Face>, caller: &Caller, message: &Message) -> Resu
         .map_err(|error| undecided(&error))?;
     // Those who follow its calls would say so in a moment; this caller is told the state after its answer.
     task.answered(question, clock::now());
-    Ok(Sent::Task {
+    Ok(SendMessageResult::Task {
         task,
         remark: None,
         is_new: false,
     })
 }
 
-fn undecided(error: &ApprovalError) -> Refusal {
+fn undecided(error: &ApprovalError) -> A2aRefusal {
     let code = match error {
         ApprovalError::Unknown(_)
         | ApprovalError::AlreadyDecided { .. }
@@ -201,15 +205,15 @@ fn undecided(error: &ApprovalError) -> Refusal {
         | ApprovalError::Redacted => ErrorCode::InvalidParams,
         ApprovalError::Journal(_) | ApprovalError::Rules(_) => ErrorCode::Internal,
     };
-    Refusal::new(code, error.to_string())
+    A2aRefusal::new(code, error.to_string())
 }
 
-fn unsupported(why: &str, task: &Task) -> Refusal {
-    Refusal::new(ErrorCode::UnsupportedOperation, why).fact("taskId", task.id.as_str())
+fn unsupported(why: &str, task: &A2aTask) -> A2aRefusal {
+    A2aRefusal::new(ErrorCode::UnsupportedOperation, why).fact("taskId", task.id.as_str())
 }
 
-pub(super) fn no_push() -> Refusal {
-    Refusal::new(
+pub(super) fn no_push() -> A2aRefusal {
+    A2aRefusal::new(
         ErrorCode::PushNotificationNotSupported,
         "this host calls nobody back; follow the task's stream",
     )
@@ -217,16 +221,16 @@ pub(super) fn no_push() -> Refusal {
 
 /// A task of the caller's.
 pub(super) async fn find(
-    face: &Arc<Face>,
-    caller: &Caller,
+    face: &Arc<A2aServerFace>,
+    caller: &A2aCaller,
     id: &str,
-) -> Result<Arc<Task>, Refusal> {
+) -> Result<Arc<A2aTask>, A2aRefusal> {
     let found = tasks::find(face, id, &caller.principal).await?;
-    found.ok_or_else(|| Refusal::new(ErrorCode::TaskNotFound, "there is no such task"))
+    found.ok_or_else(|| A2aRefusal::new(ErrorCode::TaskNotFound, "there is no such task"))
 }
 
 /// Waits until a task has ended, asks for something, or the host goes.
-pub(super) async fn settled(face: &Face, task: &Task) {
+pub(super) async fn settled(face: &A2aServerFace, task: &A2aTask) {
     let mut grown = task.grown();
     loop {
         grown.borrow_and_update();
@@ -248,7 +252,11 @@ pub(super) async fn settled(face: &Face, task: &Task) {
 }
 
 /// A task as it is now.
-pub(super) fn told(task: &Task, remark: Option<Message>, history_length: Option<u64>) -> ToldTask {
+pub(super) fn told(
+    task: &A2aTask,
+    remark: Option<Message>,
+    history_length: Option<u64>,
+) -> TaskView {
     let mut told = task.snapshot(task.length());
     if remark.is_some() {
         told.status.message = remark;
@@ -258,23 +266,23 @@ pub(super) fn told(task: &Task, remark: Option<Message>, history_length: Option<
 
 /// Tells a task's calls to stop, and waits a little for that.
 pub(super) async fn cancel(
-    face: &Arc<Face>,
-    caller: &Caller,
+    face: &Arc<A2aServerFace>,
+    caller: &A2aCaller,
     params: &TaskParams,
-) -> Result<Arc<Task>, Refusal> {
+) -> Result<Arc<A2aTask>, A2aRefusal> {
     let task = find(face, caller, &params.id).await?;
     if task.is_over() {
         let why = "this task has ended already";
         return Err(
-            Refusal::new(ErrorCode::TaskNotCancelable, why).fact("taskId", task.id.as_str())
+            A2aRefusal::new(ErrorCode::TaskNotCancelable, why).fact("taskId", task.id.as_str())
         );
     }
     for (call, standing) in task.calls.iter().zip(task.standing()) {
         match standing {
-            Standing::Running | Standing::Asked(_) => {
+            TaskCallState::Running | TaskCallState::Asked(_) => {
                 face.host.cancel(call.invocation_id, &caller.principal);
             }
-            Standing::Over(_) => {}
+            TaskCallState::Over(_) => {}
         }
     }
     let over = async {
@@ -291,10 +299,10 @@ pub(super) async fn cancel(
 
 /// A page of the caller's own tasks.
 pub(super) async fn list(
-    face: &Arc<Face>,
-    caller: &Caller,
+    face: &Arc<A2aServerFace>,
+    caller: &A2aCaller,
     params: &ListParams,
-) -> Result<TaskPage, Refusal> {
+) -> Result<TaskPage, A2aRefusal> {
     let found = tasks::list(face, &caller.principal, params).await?;
     // Looked at once: tasks go on meanwhile, and only what is in order can be cut into pages.
     let mut found: Vec<_> = found
@@ -314,7 +322,7 @@ pub(super) async fn list(
     let page = &found[begin..];
     let more = page.len() > size;
     let page = &page[..size.min(page.len())];
-    let tell = |(_, task): &(_, Arc<Task>)| {
+    let tell = |(_, task): &(_, Arc<A2aTask>)| {
         let mut told = told(task, None, Some(params.history_length.unwrap_or(0)));
         if !params.include_artifacts {
             told.artifacts.clear();
@@ -333,10 +341,10 @@ pub(super) async fn list(
     })
 }
 
-type Place = (Reverse<i128>, Reverse<String>);
+type TaskListPosition = (Reverse<i128>, Reverse<String>);
 
 /// Where a task stands in a list, which has the newest change first.
-fn place_in_list(task: &Task) -> Place {
+fn place_in_list(task: &A2aTask) -> TaskListPosition {
     (
         Reverse(task.changed_at().as_nanosecond()),
         Reverse(task.id.clone()),
@@ -344,11 +352,11 @@ fn place_in_list(task: &Task) -> Place {
 }
 
 /// Where a page ended, as a place and not as a task: the task may have moved on when the next page is asked for.
-fn token((Reverse(at), Reverse(id)): &Place) -> String {
+fn token((Reverse(at), Reverse(id)): &TaskListPosition) -> String {
     format!("{at:x}.{id}")
 }
 
-fn read_token(token: &str) -> Option<Place> {
+fn read_token(token: &str) -> Option<TaskListPosition> {
     let (at, id) = token.split_once('.')?;
     let at = i128::from_str_radix(at, 16).ok()?;
     Some((

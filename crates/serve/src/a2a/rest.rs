@@ -10,20 +10,22 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
-use toolpost_a2a::wire::{Dialect, ErrorCode, ListParams, Refusal};
+use toolpost_a2a::wire::{A2aDialect, A2aRefusal, ErrorCode, ListParams};
 use toolpost_model::Principal;
 
 use super::{
-    Face,
-    answering::{self, Answered, Reply, caller, json_response, marked, parsed, tellable, version},
+    A2aServerFace,
+    answering::{
+        self, A2aReply, A2aReplyBody, caller, json_response, marked, parsed, tellable, version,
+    },
     card,
-    operations::{self, Caller, no_push},
+    operations::{self, A2aCaller, no_push},
 };
-use crate::http::Problem;
+use crate::http::HttpProblem;
 
-type TheFace = State<Arc<Face>>;
+type TheFace = State<Arc<A2aServerFace>>;
 type Who = Extension<Principal>;
-type Words = Query<BTreeMap<String, String>>;
+type QueryParameters = Query<BTreeMap<String, String>>;
 
 /// The media type that 1.0.1 prefers, for those who say that they know it.
 fn media_type(headers: &HeaderMap) -> &'static str {
@@ -40,28 +42,32 @@ fn media_type(headers: &HeaderMap) -> &'static str {
 }
 
 /// Who asks. Only 1.0 has these routes.
-fn asking(principal: Principal, headers: &HeaderMap) -> Result<Caller, Refusal> {
-    let dialect = version(headers).map_or(Ok(Dialect::V1_0), Dialect::of_version)?;
+fn asking(principal: Principal, headers: &HeaderMap) -> Result<A2aCaller, A2aRefusal> {
+    let dialect = version(headers).map_or(Ok(A2aDialect::V1_0), A2aDialect::of_version)?;
     match dialect {
-        Dialect::V1_0 => Ok(caller(principal, headers, dialect)),
-        Dialect::V0_3 => Err(Refusal::new(
+        A2aDialect::V1_0 => Ok(caller(principal, headers, dialect)),
+        A2aDialect::V0_3 => Err(A2aRefusal::new(
             ErrorCode::VersionNotSupported,
             "these routes are of A2A 1.0; send requests of 0.3 as JSON-RPC to `/a2a`",
         )),
     }
 }
 
-fn respond(face: &Face, headers: &HeaderMap, answered: Result<Answered, Refusal>) -> Response {
+fn respond(
+    face: &A2aServerFace,
+    headers: &HeaderMap,
+    answered: Result<A2aReply, A2aRefusal>,
+) -> Response {
     match answered {
-        Ok(Answered {
+        Ok(A2aReply {
             reply,
             tells_events,
         }) => {
             let response = match reply {
-                Reply::Value(value) => json_response(&value, media_type(headers)),
-                Reply::Stream(response) => response,
+                A2aReplyBody::Value(value) => json_response(&value, media_type(headers)),
+                A2aReplyBody::Stream(response) => response,
             };
-            marked(response, Dialect::V1_0, tells_events)
+            marked(response, A2aDialect::V1_0, tells_events)
         }
         Err(refusal) => {
             let refusal = tellable(face, refusal);
@@ -78,7 +84,7 @@ pub(super) async fn send(
     Extension(principal): Who,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let body = answering::json_body(&face, &headers, body).await?;
     let answered = async {
         let caller = asking(principal, &headers)?;
@@ -92,7 +98,7 @@ pub(super) async fn stream(
     Extension(principal): Who,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let body = answering::json_body(&face, &headers, body).await?;
     let answered = async {
         let caller = asking(principal, &headers)?;
@@ -115,12 +121,12 @@ pub(super) async fn list(
     State(face): TheFace,
     Extension(principal): Who,
     headers: HeaderMap,
-    Query(words): Words,
+    Query(words): QueryParameters,
 ) -> Response {
     let answered = async {
         let caller = asking(principal, &headers)?;
         let page = operations::list(&face, &caller, &ListParams::read(&params(words))?).await?;
-        Ok(Answered::value(page.to_value()))
+        Ok(A2aReply::value(page.to_value()))
     };
     respond(&face, &headers, answered.await)
 }
@@ -130,7 +136,7 @@ pub(super) async fn get(
     State(face): TheFace,
     Extension(principal): Who,
     Path(name): Path<String>,
-    Query(words): Words,
+    Query(words): QueryParameters,
     headers: HeaderMap,
 ) -> Response {
     let answered = async {
@@ -171,8 +177,8 @@ pub(super) async fn act(
     respond(&face, &headers, answered.await)
 }
 
-fn no_such_thing() -> Refusal {
-    Refusal::new(
+fn no_such_thing() -> A2aRefusal {
+    A2aRefusal::new(
         ErrorCode::MethodNotFound,
         "a task can be got, canceled and subscribed to",
     )
@@ -189,7 +195,7 @@ pub(super) async fn card(
 ) -> Response {
     let answered = async {
         let caller = asking(principal, &headers)?;
-        Ok(Answered::value(
+        Ok(A2aReply::value(
             card::extended(&face, &caller.principal, &headers).await,
         ))
     };

@@ -16,22 +16,22 @@ use tokio::{
     time::{Interval, MissedTickBehavior, interval},
 };
 use tokio_util::sync::CancellationToken;
-use toolpost_a2a::wire::{Dialect, Message, RequestId, StreamItem, answer};
+use toolpost_a2a::wire::{A2aDialect, Message, RequestId, StreamItem, answer};
 
-use super::{Face, task::Task};
+use super::{A2aServerFace, task::A2aTask};
 use crate::{
     http::{KEEP_ALIVE, STILL_HERE},
     streams::StreamPlace,
 };
 
 /// How items are written.
-pub(super) struct Written {
-    pub(super) dialect: Dialect,
+pub(super) struct TaskStreamFormat {
+    pub(super) dialect: A2aDialect,
     /// The request that each of them answers; none in REST.
     pub(super) envelope: Option<RequestId>,
 }
 
-impl Written {
+impl TaskStreamFormat {
     fn frame(&self, item: &StreamItem) -> Bytes {
         let value: Value = item.to_value(self.dialect);
         let value = match &self.envelope {
@@ -44,8 +44,8 @@ impl Written {
 }
 
 /// Where a stream about a task begins.
-pub(super) struct From {
-    pub(super) task: Arc<Task>,
+pub(super) struct TaskStreamStart {
+    pub(super) task: Arc<A2aTask>,
     /// As much of the log as its first item tells.
     pub(super) length: usize,
     /// What is said of the state at that point to this reader alone.
@@ -54,8 +54,13 @@ pub(super) struct From {
 }
 
 /// The task as it was at a point, then what follows, up to its end.
-pub(super) fn of_task(face: &Face, from: From, written: Written, place: StreamPlace) -> Response {
-    let From {
+pub(super) fn of_task(
+    face: &A2aServerFace,
+    from: TaskStreamStart,
+    written: TaskStreamFormat,
+    place: StreamPlace,
+) -> Response {
+    let TaskStreamStart {
         task,
         length,
         remark,
@@ -72,7 +77,7 @@ pub(super) fn of_task(face: &Face, from: From, written: Written, place: StreamPl
     alive.reset();
     let (grown, closing) = (task.grown(), face.closing.clone());
     let first = Some(first);
-    let reading = Reading {
+    let reading = TaskStreamReader {
         task,
         written,
         next: length,
@@ -87,7 +92,7 @@ pub(super) fn of_task(face: &Face, from: From, written: Written, place: StreamPl
 }
 
 /// The whole answer is one message.
-pub(super) fn of_message(message: Message, written: &Written) -> Response {
+pub(super) fn of_message(message: Message, written: &TaskStreamFormat) -> Response {
     let frame = written.frame(&StreamItem::Message(message));
     respond(futures_util::stream::iter([Ok(frame)]))
 }
@@ -104,9 +109,9 @@ fn respond(frames: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'stati
     response
 }
 
-struct Reading {
-    task: Arc<Task>,
-    written: Written,
+struct TaskStreamReader {
+    task: Arc<A2aTask>,
+    written: TaskStreamFormat,
     /// The place in the log that comes next.
     next: usize,
     first: Option<Bytes>,
@@ -117,7 +122,7 @@ struct Reading {
     _place: StreamPlace,
 }
 
-impl Reading {
+impl TaskStreamReader {
     fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         futures_util::stream::unfold(self, |mut reading| async move {
             let frame = reading.frame().await?;

@@ -18,7 +18,9 @@ use toolpost_a2a::{
     },
 };
 use toolpost_core::{EndOnRecord, ModuleEvent};
-use toolpost_model::{Content, InvocationId, Outcome, PermissionRequest, Principal, ToolResult};
+use toolpost_model::{
+    InvocationId, Outcome, PermissionRequest, Principal, ResultContent, ToolResult,
+};
 
 use super::telling;
 use crate::feed::module_event_json;
@@ -40,7 +42,7 @@ pub(super) struct CallOfTask {
 }
 
 /// What a task is made of.
-pub(super) struct Making {
+pub(super) struct NewTask {
     pub(super) id: String,
     pub(super) context_id: String,
     pub(super) owner: Principal,
@@ -52,7 +54,7 @@ pub(super) struct Making {
     pub(super) digest: Option<String>,
 }
 
-pub(super) struct Task {
+pub(super) struct A2aTask {
     pub(super) id: String,
     pub(super) context_id: String,
     pub(super) owner: Principal,
@@ -64,17 +66,17 @@ pub(super) struct Task {
     missing: usize,
     /// The message that asked for it.
     user: Message,
-    state: Mutex<State>,
+    state: Mutex<TaskRunState>,
     /// The length of the log.
     grown: watch::Sender<usize>,
 }
 
-struct State {
-    log: Vec<Entry>,
+struct TaskRunState {
+    log: Vec<TaskLogEntry>,
     /// Where each call stands.
-    calls: Vec<Standing>,
+    calls: Vec<TaskCallState>,
     /// What people are being asked, the oldest first.
-    questions: Vec<Question>,
+    questions: Vec<TaskQuestion>,
     /// Why calls did not succeed, by their places.
     failures: BTreeMap<usize, String>,
     /// By the calls' places: the numbers of the modules' events that the log holds.
@@ -83,12 +85,12 @@ struct State {
     bytes: usize,
 }
 
-impl State {
+impl TaskRunState {
     /// Notes how far the task is. Calls that end at the same time may be heard of in another order; time in the log only
     /// goes forward.
     fn push(&mut self, state: TaskState, message: Option<Arc<Message>>, at: Timestamp) {
         let (_, _, before) = last_status(&self.log);
-        self.log.push(Entry::Status {
+        self.log.push(TaskLogEntry::Status {
             state,
             message,
             at: at.max(before),
@@ -97,7 +99,7 @@ impl State {
 }
 
 /// A question about a call.
-pub(super) struct Question {
+pub(super) struct TaskQuestion {
     pub(super) place: usize,
     pub(super) ask_id: InvocationId,
     pub(super) reason: String,
@@ -107,7 +109,7 @@ pub(super) struct Question {
 
 /// Where a call of a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum TaskCallState {
     Running,
     /// A person is being asked.
     Asked(InvocationId),
@@ -116,7 +118,7 @@ pub(super) enum Standing {
 }
 
 #[derive(Clone)]
-enum Entry {
+enum TaskLogEntry {
     Status {
         state: TaskState,
         message: Option<Arc<Message>>,
@@ -131,7 +133,7 @@ enum Entry {
     },
 }
 
-impl Entry {
+impl TaskLogEntry {
     /// Whether it says something of the state itself, and not of a call.
     fn comment(&self) -> Option<&Arc<Message>> {
         match self {
@@ -144,10 +146,10 @@ impl Entry {
     }
 }
 
-impl Task {
+impl A2aTask {
     /// A task that was submitted and whose calls have begun.
-    pub(super) fn new(making: Making) -> Arc<Self> {
-        let Making {
+    pub(super) fn new(making: NewTask) -> Arc<Self> {
+        let NewTask {
             id,
             context_id,
             owner,
@@ -169,13 +171,13 @@ impl Task {
             .filter_map(|call| call.input.as_ref())
             .map(memory_of)
             .sum();
-        let standing = vec![Standing::Running; call_count];
-        let submitted = Entry::Status {
+        let standing = vec![TaskCallState::Running; call_count];
+        let submitted = TaskLogEntry::Status {
             state: TaskState::Submitted,
             message: None,
             at: began_at,
         };
-        let state = Mutex::new(State {
+        let state = Mutex::new(TaskRunState {
             log: vec![submitted],
             calls: standing,
             questions: Vec::new(),
@@ -210,7 +212,7 @@ impl Task {
         Arc::new(task)
     }
 
-    fn change(&self, change: impl FnOnce(&Self, &mut State)) {
+    fn change(&self, change: impl FnOnce(&Self, &mut TaskRunState)) {
         let mut state = self.state.lock();
         change(self, &mut state);
         let length = state.log.len();
@@ -220,18 +222,18 @@ impl Task {
     }
 
     /// The next message's id: the same for the same place in the log.
-    fn message_id(&self, state: &State) -> String {
+    fn message_id(&self, state: &TaskRunState) -> String {
         format!("{}-{}", self.id, state.log.len())
     }
 
-    fn event(&self, state: &State, event: &ToolEvent) -> Arc<Message> {
+    fn event(&self, state: &TaskRunState, event: &ToolEvent) -> Arc<Message> {
         let message = telling::event_message(self.message_id(state), event);
         Arc::new(message.within(&self.id, &self.context_id))
     }
 
     fn comment(
         &self,
-        state: &State,
+        state: &TaskRunState,
         text: String,
         metadata: Option<Map<String, Value>>,
     ) -> Arc<Message> {
@@ -244,13 +246,13 @@ impl Task {
     /// A person is being asked about a call.
     pub(super) fn asked(&self, place: usize, asked: &PermissionRequest) {
         self.change(|task, state| {
-            if state.calls[place] != Standing::Running {
+            if state.calls[place] != TaskCallState::Running {
                 return;
             }
-            state.calls[place] = Standing::Asked(asked.ask_id);
+            state.calls[place] = TaskCallState::Asked(asked.ask_id);
             let (asked_at, expires_at) = (asked.asked_at, asked.expires_at);
             let reason = asked.decision.reason.text.clone();
-            state.questions.push(Question {
+            state.questions.push(TaskQuestion {
                 place,
                 ask_id: asked.ask_id,
                 reason,
@@ -265,7 +267,7 @@ impl Task {
     }
 
     /// Says which questions are open, where there are some: nobody is to answer one that is not.
-    fn tell_questions(&self, state: &mut State, at: Timestamp) {
+    fn tell_questions(&self, state: &mut TaskRunState, at: Timestamp) {
         if let Some((text, metadata)) = telling::questions(&self.calls, &state.questions) {
             let message = Some(self.comment(state, text, Some(metadata)));
             state.push(TaskState::InputRequired, message, at);
@@ -279,9 +281,9 @@ impl Task {
             for standing in state
                 .calls
                 .iter_mut()
-                .filter(|call| **call == Standing::Asked(question))
+                .filter(|call| **call == TaskCallState::Asked(question))
             {
-                *standing = Standing::Running;
+                *standing = TaskCallState::Running;
             }
             state.questions.retain(|open| open.ask_id != question);
             if state.questions.len() == before {
@@ -301,7 +303,7 @@ impl Task {
         }
         self.change(|task, state| {
             let held = &mut state.module_events[place];
-            if matches!(state.calls[place], Standing::Over(_))
+            if matches!(state.calls[place], TaskCallState::Over(_))
                 || held.len() >= MODULE_EVENTS
                 || !held.insert(event.seq)
             {
@@ -312,7 +314,7 @@ impl Task {
             let message = Message::agent(task.message_id(state), vec![Part::data(told)]);
             let message = Arc::new(message.within(&task.id, &task.context_id));
             let (current, _, at) = last_status(&state.log);
-            state.log.push(Entry::ModuleEvent {
+            state.log.push(TaskLogEntry::ModuleEvent {
                 state: current,
                 message,
                 at,
@@ -348,7 +350,7 @@ impl Task {
             .then(|| Arc::new(telling::artifact(call, result)));
         let event = telling::ended(call, executed, result);
         let structured = result.structured_content.as_ref().map_or(0, memory_of);
-        let content: usize = result.content.iter().map(Content::size).sum();
+        let content: usize = result.content.iter().map(ResultContent::size).sum();
         // Once in the event and once in the artifact.
         let bytes = ROOM + 2 * (structured + content) + executed.map_or(0, memory_of);
         self.over(place, &event, artifact, (Some(result.outcome), bytes), at);
@@ -374,11 +376,11 @@ impl Task {
         at: Timestamp,
     ) {
         self.change(|task, state| {
-            if let Standing::Over(_) = state.calls[place] {
+            if let TaskCallState::Over(_) = state.calls[place] {
                 return;
             }
-            let was_asked = matches!(state.calls[place], Standing::Asked(_));
-            state.calls[place] = Standing::Over(outcome);
+            let was_asked = matches!(state.calls[place], TaskCallState::Asked(_));
+            state.calls[place] = TaskCallState::Over(outcome);
             state.bytes += bytes;
             let before = state.questions.len();
             state.questions.retain(|question| question.place != place);
@@ -395,7 +397,7 @@ impl Task {
             } else if still != last_status(&state.log).0 {
                 state.push(still, None, at);
             }
-            state.log.extend(artifact.map(Entry::Artifact));
+            state.log.extend(artifact.map(TaskLogEntry::Artifact));
             if let ToolEvent::Error { error, .. } = event {
                 state.failures.insert(place, error.message.clone());
             }
@@ -430,7 +432,7 @@ impl Task {
         self.state.lock().log.len()
     }
 
-    pub(super) fn standing(&self) -> Vec<Standing> {
+    pub(super) fn standing(&self) -> Vec<TaskCallState> {
         self.state.lock().calls.clone()
     }
 
@@ -457,7 +459,7 @@ impl Task {
         let mut artifacts = Vec::new();
         for entry in log {
             match entry {
-                Entry::Status {
+                TaskLogEntry::Status {
                     message: Some(message),
                     ..
                 } => {
@@ -466,9 +468,9 @@ impl Task {
                         history.push((**message).clone());
                     }
                 }
-                Entry::Status { message: None, .. } => {}
-                Entry::ModuleEvent { message, .. } => history.push((**message).clone()),
-                Entry::Artifact(artifact) => artifacts.push((**artifact).clone()),
+                TaskLogEntry::Status { message: None, .. } => {}
+                TaskLogEntry::ModuleEvent { message, .. } => history.push((**message).clone()),
+                TaskLogEntry::Artifact(artifact) => artifacts.push((**artifact).clone()),
             }
         }
         let message = comment.map(|message| (**message).clone());
@@ -493,7 +495,7 @@ impl Task {
         let entry = self.state.lock().log.get(place)?.clone();
         let (task_id, context_id) = (self.id.clone(), self.context_id.clone());
         Some(match entry {
-            Entry::ModuleEvent { state, message, at } => {
+            TaskLogEntry::ModuleEvent { state, message, at } => {
                 let status = TaskStatus {
                     state,
                     message: Some((*message).clone()),
@@ -508,7 +510,7 @@ impl Task {
                 };
                 (StreamItem::Status(update), false)
             }
-            Entry::Status { state, message, at } => {
+            TaskLogEntry::Status { state, message, at } => {
                 let message = message.map(|message| (*message).clone());
                 let status = TaskStatus {
                     state,
@@ -527,7 +529,7 @@ impl Task {
                     last,
                 )
             }
-            Entry::Artifact(artifact) => {
+            TaskLogEntry::Artifact(artifact) => {
                 let artifact = (*artifact).clone();
                 let (append, last_chunk, metadata) = (false, true, None);
                 let update = ArtifactUpdate {
@@ -568,10 +570,10 @@ fn told(at: Timestamp) -> String {
 }
 
 /// The last state in a log, what is said of it, and since when. A log begins with one.
-fn last_status(log: &[Entry]) -> (TaskState, Option<&Arc<Message>>, Timestamp) {
-    let status = |entry: &Entry| match entry {
-        Entry::Status { state, at, .. } => Some((*state, *at)),
-        Entry::Artifact(_) | Entry::ModuleEvent { .. } => None,
+fn last_status(log: &[TaskLogEntry]) -> (TaskState, Option<&Arc<Message>>, Timestamp) {
+    let status = |entry: &TaskLogEntry| match entry {
+        TaskLogEntry::Status { state, at, .. } => Some((*state, *at)),
+        TaskLogEntry::Artifact(_) | TaskLogEntry::ModuleEvent { .. } => None,
     };
     let Some((state, at)) = log.iter().rev().find_map(status) else {
         return (TaskState::Submitted, None, Timestamp::UNIX_EPOCH);
@@ -581,11 +583,11 @@ fn last_status(log: &[Entry]) -> (TaskState, Option<&Arc<Message>>, Timestamp) {
         .iter()
         .rev()
         .take_while(|entry| status(entry).is_none_or(|(then, _)| then == state));
-    (state, since.filter_map(Entry::comment).next(), at)
+    (state, since.filter_map(TaskLogEntry::comment).next(), at)
 }
 
 /// The state of a task that has not ended.
-fn open_state(state: &State) -> TaskState {
+fn open_state(state: &TaskRunState) -> TaskState {
     if state.questions.is_empty() {
         TaskState::Working
     } else {
@@ -594,10 +596,10 @@ fn open_state(state: &State) -> TaskState {
 }
 
 /// The state of a task whose calls have all ended.
-fn end_state(calls: &[Standing], missing: usize) -> Option<TaskState> {
-    let outcome = |call: &Standing| match call {
-        Standing::Over(outcome) => Some(*outcome),
-        Standing::Running | Standing::Asked(_) => None,
+fn end_state(calls: &[TaskCallState], missing: usize) -> Option<TaskState> {
+    let outcome = |call: &TaskCallState| match call {
+        TaskCallState::Over(outcome) => Some(*outcome),
+        TaskCallState::Running | TaskCallState::Asked(_) => None,
     };
     let ends: Vec<Option<Outcome>> = calls.iter().map(outcome).collect::<Option<_>>()?;
     let succeeded = |end: &Option<Outcome>| end.is_some_and(Outcome::is_success);

@@ -7,11 +7,11 @@ mod shelf;
 use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
-use toolpost_a2a::wire::{ListParams, Refusal};
+use toolpost_a2a::wire::{A2aRefusal, ListParams};
 use toolpost_core::{CallOnRecord, Query};
-use toolpost_model::{InvocationId, Principal, Role, SessionId};
+use toolpost_model::{InvocationId, Principal, PrincipalRole, SessionId};
 
-use super::{Face, asked::invalid, follow, journal_trouble, task::Task};
+use super::{A2aServerFace, asked::invalid, follow, journal_trouble, task::A2aTask};
 
 pub(super) use beginning::Begin;
 pub(super) use shelf::Tasks;
@@ -43,15 +43,15 @@ pub(super) fn context_of(session: &SessionId, principal: &Principal) -> Option<S
 
 /// Whether somebody may know of a task.
 fn may_see(owner: &Principal, viewer: &Principal) -> bool {
-    owner == viewer || viewer.role == Role::Operator
+    owner == viewer || viewer.role == PrincipalRole::Operator
 }
 
 /// A task by its id, from memory or from the record. `None` also where it is another's.
 pub(super) async fn find(
-    face: &Arc<Face>,
+    face: &Arc<A2aServerFace>,
     id: &str,
     viewer: &Principal,
-) -> Result<Option<Arc<Task>>, Refusal> {
+) -> Result<Option<Arc<A2aTask>>, A2aRefusal> {
     // Half of a task is none.
     if let Some(beginning) = face.tasks.still_beginning(id) {
         beginning.outcome().await;
@@ -61,10 +61,10 @@ pub(super) async fn find(
 
 /// The same, for whoever knows that nobody is about to begin it.
 async fn known(
-    face: &Arc<Face>,
+    face: &Arc<A2aServerFace>,
     id: &str,
     viewer: &Principal,
-) -> Result<Option<Arc<Task>>, Refusal> {
+) -> Result<Option<Arc<A2aTask>>, A2aRefusal> {
     if let Some(task) = face.tasks.get(id) {
         return Ok(Some(task).filter(|task| may_see(&task.owner, viewer)));
     }
@@ -94,10 +94,10 @@ async fn known(
 
 /// The caller's own tasks that a list asks for, newest first.
 pub(super) async fn list(
-    face: &Arc<Face>,
+    face: &Arc<A2aServerFace>,
     viewer: &Principal,
     wanted: &ListParams,
-) -> Result<Vec<Arc<Task>>, Refusal> {
+) -> Result<Vec<Arc<A2aTask>>, A2aRefusal> {
     let mut query = Query {
         principal: Some(viewer.name.to_string()),
         ..Query::newest(AT_A_TIME)
@@ -141,11 +141,11 @@ pub(super) async fn list(
 
 /// The newest calls of tasks that a query finds, each with its task's id.
 async fn calls_of(
-    face: &Face,
+    face: &A2aServerFace,
     mut query: Query,
     in_session: impl Fn(&SessionId) -> bool,
     viewer: &Principal,
-) -> Result<BTreeMap<String, Vec<CallOnRecord>>, Refusal> {
+) -> Result<BTreeMap<String, Vec<CallOnRecord>>, A2aRefusal> {
     let mut calls: BTreeMap<String, Vec<CallOnRecord>> = BTreeMap::new();
     let (mut seen, mut taken) = (0, 0);
     while seen < MOST_RECORDS && taken < LOOKED_THROUGH {

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 use toolpost_a2a::{
     CANONICAL_URI, ToolEvent, ToolEventError,
-    producer::{Begun, Ended, shown, took},
-    wire::{Artifact, Content as PartContent, Message, Part, Role},
+    producer::{ToolCallEnd, ToolCallStart, shown, took},
+    wire::{Artifact, Message, MessageRole, Part, PartContent},
 };
 use toolpost_model::{ToolResult, visible_line};
 
-use super::task::{CallOfTask, Question};
+use super::task::{CallOfTask, TaskQuestion};
 
 /// What a text-only message is answered with: it asks for nothing that a host of tools could do.
 pub(super) const HOW_TO: &str = "This agent runs tools. Send a message with a data part such as \
@@ -32,14 +32,14 @@ pub(super) fn remade(message_id: &str, calls: &[CallOfTask], task: &str, context
         Part::data(told)
     };
     Message {
-        role: Role::User,
+        role: MessageRole::User,
         ..Message::agent(message_id, calls.iter().map(part).collect()).within(task, context)
     }
 }
 
 pub(super) fn begun(call: &CallOfTask) -> ToolEvent {
     let (tool_call_id, tool_name) = (call.tool_call_id.as_str(), call.tool.as_str());
-    Begun {
+    ToolCallStart {
         tool_call_id,
         tool_name,
         input: call.input.as_ref(),
@@ -51,7 +51,7 @@ pub(super) fn begun(call: &CallOfTask) -> ToolEvent {
 pub(super) fn ended(call: &CallOfTask, executed: Option<&Value>, result: &ToolResult) -> ToolEvent {
     let duration = took(result);
     let (tool_call_id, tool_name) = (call.tool_call_id.as_str(), call.tool.as_str());
-    Ended {
+    ToolCallEnd {
         tool_call_id,
         tool_name,
         input: executed,
@@ -112,10 +112,10 @@ pub(super) fn artifact(call: &CallOfTask, result: &ToolResult) -> Artifact {
 /// What people are asked, for whoever watches the task: the oldest question in words, and all of them as data.
 pub(super) fn questions(
     calls: &[CallOfTask],
-    open: &[Question],
+    open: &[TaskQuestion],
 ) -> Option<(String, Map<String, Value>)> {
     let (first, others) = open.split_first()?;
-    let told = |question: &Question| {
+    let told = |question: &TaskQuestion| {
         json!({
             "approvalId": question.ask_id,
             "toolCallId": calls[question.place].tool_call_id,

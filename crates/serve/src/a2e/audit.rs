@@ -7,16 +7,16 @@ use std::{sync::Arc, time::Instant};
 use parking_lot::Mutex;
 use serde::Serialize;
 use toolpost_a2e::projection;
-use toolpost_core::Answer;
+use toolpost_core::RecordedResult;
 use toolpost_store::AuditWriter;
 
-use super::conversation::Conversation;
+use super::conversation::A2eConversation;
 
 /// The file, while there is one.
 #[derive(Default)]
-pub(crate) struct Audit(Mutex<Option<Arc<AuditWriter>>>);
+pub(crate) struct A2eAuditFile(Mutex<Option<Arc<AuditWriter>>>);
 
-impl Audit {
+impl A2eAuditFile {
     pub(crate) fn to(writer: Option<AuditWriter>) -> Self {
         Self(Mutex::new(writer.map(Arc::new)))
     }
@@ -39,7 +39,7 @@ impl Audit {
 }
 
 /// A request that will be noted when it is answered.
-pub(super) struct Asked {
+pub(super) struct AuditedRequest {
     writer: Arc<AuditWriter>,
     session_id: String,
     req_id: String,
@@ -49,7 +49,7 @@ pub(super) struct Asked {
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct A2eAuditLine<'a> {
     ts: f64,
     session_id: &'a str,
     req_id: &'a str,
@@ -66,10 +66,10 @@ struct Entry<'a> {
     invocation_id: Option<String>,
 }
 
-impl Asked {
+impl AuditedRequest {
     /// `None` where no audit is kept.
     pub(super) fn now(
-        conversation: &Conversation,
+        conversation: &A2eConversation,
         req_id: String,
         correlation_id: String,
         input_bytes: usize,
@@ -88,9 +88,14 @@ impl Asked {
         })
     }
 
-    pub(super) fn answered(&self, conversation: &Conversation, tool: &str, answer: &Answer) {
+    pub(super) fn answered(
+        &self,
+        conversation: &A2eConversation,
+        tool: &str,
+        answer: &RecordedResult,
+    ) {
         let (result, tool) = (answer.result(), conversation.recordable(tool));
-        self.write(&Entry {
+        self.write(&A2eAuditLine {
             success: result.outcome.is_success(),
             error_code: result.error_class().map(projection::error_code),
             output_bytes: answer.json().len(),
@@ -102,14 +107,14 @@ impl Asked {
     }
 
     pub(super) fn listed(&self, output_bytes: usize) {
-        self.write(&Entry {
+        self.write(&A2eAuditLine {
             output_bytes,
             ..self.entry()
         });
     }
 
-    fn entry(&self) -> Entry<'_> {
-        Entry {
+    fn entry(&self) -> A2eAuditLine<'_> {
+        A2eAuditLine {
             ts: crate::clock::unix_seconds(),
             session_id: &self.session_id,
             req_id: &self.req_id,
@@ -125,7 +130,7 @@ impl Asked {
         }
     }
 
-    fn write(&self, entry: &Entry<'_>) {
+    fn write(&self, entry: &A2eAuditLine<'_>) {
         if let Ok(line) = serde_json::to_string(entry) {
             self.writer.send(line);
         }

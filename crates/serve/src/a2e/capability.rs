@@ -14,13 +14,13 @@ use toolpost_a2e::{
     Body, CapabilityEntry, CapabilityName, ErrorCode, ErrorMessage, Message, ToolDefinition,
     ToolListResponse,
 };
-use toolpost_core::{Host, Listing, Session};
+use toolpost_core::{Host, Session, SurfaceEntry};
 use toolpost_model::{BoxFuture, Visibility};
 use toolpost_sources::LoadedPlugin;
 
 use super::{
-    conversation::{Conversation, NotTaken},
-    outbox::{Begun, ListNotTaken, Listed},
+    conversation::{A2eConversation, NotTaken},
+    outbox::{ListNotTaken, OutboxToolList, RequestIdClaim},
     tools::behind,
 };
 
@@ -28,7 +28,7 @@ use super::{
 ///
 /// Several capabilities may take the same type. They are asked in order of priority, unless the first is exclusive, or one
 /// of them answers by itself. Each answer goes on the wire; lists of tools are merged into one.
-pub trait Capability: Send + Sync + 'static {
+pub trait A2eCapability: Send + Sync + 'static {
     /// Which capability it is part of.
     fn name(&self) -> CapabilityName;
 
@@ -61,52 +61,52 @@ pub trait Capability: Send + Sync + 'static {
     /// Handles a message. An error goes to the sender, with the request it answers filled in.
     fn handle<'a>(
         &'a self,
-        peer: &'a Peer,
+        peer: &'a A2ePeer,
         message: Message,
-    ) -> BoxFuture<'a, Result<Handled, ErrorMessage>>;
+    ) -> BoxFuture<'a, Result<CapabilityResponse, ErrorMessage>>;
 }
 
 /// What became of a message.
-pub enum Handled {
+pub enum CapabilityResponse {
     /// This is the answer, or part of it. `req_id` is filled in.
-    Answer(Answered),
+    Answer(CapabilityAnswer),
     /// The answer was pushed, or will be: nobody else is asked.
     Taken,
     /// It is somebody else's.
     NotMine,
 }
 
-impl Handled {
+impl CapabilityResponse {
     /// An answer.
     pub fn with(body: Body) -> Self {
-        Self::Answer(Answered(Part::Body(Box::new(body))))
+        Self::Answer(CapabilityAnswer(CapabilityAnswerBody::Body(Box::new(body))))
     }
 }
 
 /// An answer before it is sent.
-pub struct Answered(Part);
+pub struct CapabilityAnswer(CapabilityAnswerBody);
 
-enum Part {
+enum CapabilityAnswerBody {
     Body(Box<Body>),
     /// A list that is still the catalog's own.
-    Tools(Box<Listed>),
+    Tools(Box<OutboxToolList>),
 }
 
-impl Answered {
-    pub(super) fn tools(list: Listed) -> Self {
-        Self(Part::Tools(Box::new(list)))
+impl CapabilityAnswer {
+    pub(super) fn tools(list: OutboxToolList) -> Self {
+        Self(CapabilityAnswerBody::Tools(Box::new(list)))
     }
 
     /// Whether nobody else can have anything to add: a call has one owner.
     fn is_final(&self) -> bool {
-        matches!(&self.0, Part::Body(body) if matches!(**body, Body::ToolCallResponse(_)))
+        matches!(&self.0, CapabilityAnswerBody::Body(body) if matches!(**body, Body::ToolCallResponse(_)))
     }
 
     /// Whether it is a list of tools.
     fn is_list(&self) -> bool {
         match &self.0 {
-            Part::Tools(_) => true,
-            Part::Body(body) => matches!(**body, Body::ToolListResponse(_)),
+            CapabilityAnswerBody::Tools(_) => true,
+            CapabilityAnswerBody::Body(body) => matches!(**body, Body::ToolListResponse(_)),
         }
     }
 
@@ -123,13 +123,13 @@ impl Answered {
                 }
             }
         }
-        Self(Part::Body(Box::new(first)))
+        Self(CapabilityAnswerBody::Body(Box::new(first)))
     }
 
     fn into_body(self) -> Body {
         match self.0 {
-            Part::Body(body) => *body,
-            Part::Tools(list) => Body::ToolListResponse(ToolListResponse {
+            CapabilityAnswerBody::Body(body) => *body,
+            CapabilityAnswerBody::Tools(list) => Body::ToolListResponse(ToolListResponse {
                 req_id: list.req_id,
                 tools: list.tools.iter().map(definition).collect(),
             }),
@@ -138,19 +138,19 @@ impl Answered {
 }
 
 /// A listed tool as the protocol describes it.
-pub(crate) fn definition(tool: &Listing) -> ToolDefinition {
+pub(crate) fn definition(tool: &SurfaceEntry) -> ToolDefinition {
     let deferred = tool.visibility == Visibility::Deferred;
     ToolDefinition::of(tool.entry.name(), tool.entry.declaration(), deferred)
 }
 
 /// The agent at the other end, as a capability sees it.
 #[derive(Clone)]
-pub struct Peer {
-    pub(super) conversation: Arc<Conversation>,
+pub struct A2ePeer {
+    pub(super) conversation: Arc<A2eConversation>,
     pub(super) session: Arc<Session>,
 }
 
-impl Peer {
+impl A2ePeer {
     /// The host.
     pub fn host(&self) -> &Host {
         &self.conversation.face.host
@@ -174,10 +174,10 @@ impl Peer {
 
 /// The capabilities of a host, by message type and by name.
 pub(super) struct Registry {
-    capabilities: Vec<Arc<dyn Capability>>,
+    capabilities: Vec<Arc<dyn A2eCapability>>,
     /// Types that only the host's own tools take.
     own: Vec<&'static str>,
-    by_type: HashMap<&'static str, Vec<Arc<dyn Capability>>>,
+    by_type: HashMap<&'static str, Vec<Arc<dyn A2eCapability>>>,
     /// The entries of plugins in the handshake, in the order of their file.
     plugins: Vec<CapabilityEntry>,
     /// The capability that a message type of plugins belongs to.
@@ -187,8 +187,8 @@ pub(super) struct Registry {
 impl Registry {
     /// `tools` are the host's own, asked after others of the same priority.
     pub(super) fn new(
-        mut capabilities: Vec<Arc<dyn Capability>>,
-        tools: Arc<dyn Capability>,
+        mut capabilities: Vec<Arc<dyn A2eCapability>>,
+        tools: Arc<dyn A2eCapability>,
         plugins: &[LoadedPlugin],
     ) -> Self {
         let (mut entries, mut plugin_types) = (Vec::new(), HashMap::new());
@@ -246,7 +246,7 @@ impl Registry {
     }
 
     /// Who takes messages of a type, first asked first.
-    pub(super) fn takers(&self, kind: &str) -> &[Arc<dyn Capability>] {
+    pub(super) fn takers(&self, kind: &str) -> &[Arc<dyn A2eCapability>] {
         let takers = self.by_type.get(kind).map_or(&[][..], Vec::as_slice);
         match takers {
             [first, ..] if first.exclusive() => &takers[..1],
@@ -286,7 +286,7 @@ impl Registry {
     }
 }
 
-fn metadata(capability: &dyn Capability) -> Map<String, Value> {
+fn metadata(capability: &dyn A2eCapability) -> Map<String, Value> {
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), json!(capability.plugin()));
     metadata.insert("type".to_owned(), json!(capability.name()));
@@ -300,7 +300,7 @@ fn metadata(capability: &dyn Capability) -> Map<String, Value> {
 
 /// Hands a message to whoever takes it. The host's own tools are quick to take one; others may take their time, so
 /// they get a task.
-pub(super) async fn dispatch(peer: &Peer, message: Message) -> Result<(), NotTaken> {
+pub(super) async fn dispatch(peer: &A2ePeer, message: Message) -> Result<(), NotTaken> {
     let conversation = &peer.conversation;
     if conversation.face.registry.is_own(message.body.kind()) {
         return ask_all(peer, message).await;
@@ -310,9 +310,9 @@ pub(super) async fn dispatch(peer: &Peer, message: Message) -> Result<(), NotTak
     // A repeat of a request that is under way or was answered is not handled twice.
     if !id.is_empty() {
         match conversation.outbox.begin(&key, None) {
-            Begun::New => {}
-            Begun::Same | Begun::Other => return Ok(()),
-            Begun::Behind => return Err(behind().into()),
+            RequestIdClaim::New => {}
+            RequestIdClaim::Same | RequestIdClaim::Other => return Ok(()),
+            RequestIdClaim::Behind => return Err(behind().into()),
         }
         if conversation.outbox.repeat(&id) {
             conversation.outbox.give_up(&key);
@@ -344,10 +344,10 @@ pub(super) fn others_key(id: &str) -> String {
 }
 
 /// Asks everybody who takes a message, and sends the one answer they come to.
-async fn ask_all(peer: &Peer, message: Message) -> Result<(), NotTaken> {
+async fn ask_all(peer: &A2ePeer, message: Message) -> Result<(), NotTaken> {
     let conversation = &peer.conversation;
     let id = message.id.clone();
-    let mut answers: Vec<Answered> = Vec::new();
+    let mut answers: Vec<CapabilityAnswer> = Vec::new();
     let mut refusal = None;
     let takers = conversation.face.registry.takers(message.body.kind());
     let mut message = Some(message);
@@ -361,13 +361,13 @@ async fn ask_all(peer: &Peer, message: Message) -> Result<(), NotTaken> {
             break;
         };
         match handled(&**capability, peer, given).await {
-            Ok(Handled::Taken) => return Ok(()),
-            Ok(Handled::NotMine) => {}
-            Ok(Handled::Answer(part)) => {
+            Ok(CapabilityResponse::Taken) => return Ok(()),
+            Ok(CapabilityResponse::NotMine) => {}
+            Ok(CapabilityResponse::Answer(part)) => {
                 let is_final = part.is_final();
                 match answers
                     .iter()
-                    .position(Answered::is_list)
+                    .position(CapabilityAnswer::is_list)
                     .filter(|_| part.is_list())
                 {
                     Some(first) => {
@@ -398,14 +398,18 @@ async fn ask_all(peer: &Peer, message: Message) -> Result<(), NotTaken> {
         .try_for_each(|answer| send_answer(conversation, &id, answer))
 }
 
-fn send_answer(conversation: &Conversation, id: &str, answer: Answered) -> Result<(), NotTaken> {
+fn send_answer(
+    conversation: &A2eConversation,
+    id: &str,
+    answer: CapabilityAnswer,
+) -> Result<(), NotTaken> {
     match answer.0 {
-        Part::Tools(list) => match conversation.outbox.push_list(*list) {
+        CapabilityAnswerBody::Tools(list) => match conversation.outbox.push_list(*list) {
             Ok(()) => Ok(()),
             Err(ListNotTaken::Behind) => Err(behind().into()),
             Err(ListNotTaken::Flooded) => Err(NotTaken::Flooded),
         },
-        Part::Body(mut body) => {
+        CapabilityAnswerBody::Body(mut body) => {
             body.answer_to(id);
             conversation
                 .outbox
@@ -417,10 +421,10 @@ fn send_answer(conversation: &Conversation, id: &str, answer: Answered) -> Resul
 
 /// A capability that panics is one that could not answer.
 async fn handled(
-    capability: &dyn Capability,
-    peer: &Peer,
+    capability: &dyn A2eCapability,
+    peer: &A2ePeer,
     message: Message,
-) -> Result<Handled, ErrorMessage> {
+) -> Result<CapabilityResponse, ErrorMessage> {
     let handling = AssertUnwindSafe(async { capability.handle(peer, message).await });
     handling.catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!(capability = capability.plugin(), "a capability panicked");

@@ -15,18 +15,18 @@ use toolpost_a2e::{
     Body, CapabilityName, ErrorCode, ErrorMessage, HandshakeRequest, HandshakeResponse, Message,
     Pong, RefusalReason, Shutdown,
 };
-use toolpost_core::{Session, SessionError, Stay};
+use toolpost_core::{Session, SessionError, SessionGuard};
 use toolpost_model::{Principal, SessionId};
 
-pub(super) use super::transport::Transport;
+pub(super) use super::transport::ConversationTransport;
 use super::{
-    Face,
-    capability::{Peer, dispatch, nobody_takes, others_key},
+    A2eServerFace,
+    capability::{A2ePeer, dispatch, nobody_takes, others_key},
     outbox::Outbox,
     plugin_messages,
     tools::LIST_CHANGED,
 };
-use crate::auth::{Admitted, Door};
+use crate::auth::{AdmittedCaller, Door};
 
 /// How long the reply to a refused handshake waits to be read.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(30);
@@ -37,16 +37,16 @@ const MAX_HANDLING: usize = 64;
 
 /// What became of something that was received.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Received {
+pub(super) enum MessageReceipt {
     /// It was taken; whatever is to be said about it is in the outbox.
     Taken,
     /// The outbox is full of things the peer has not read, so it cannot even be told.
     Flooded,
 }
 
-pub(super) struct Conversation {
-    pub(super) face: Arc<Face>,
-    pub(super) transport: Transport,
+pub(super) struct A2eConversation {
+    pub(super) face: Arc<A2eServerFace>,
+    pub(super) transport: ConversationTransport,
     pub(super) outbox: Outbox,
     /// The id the agent knows. Over HTTP it is all that a request has to show, so it is never recorded.
     wire_id: String,
@@ -60,20 +60,20 @@ pub(super) struct Conversation {
     /// Requests that capabilities other than the host's own tools are handling.
     pub(super) handling: Arc<Semaphore>,
     turned_away: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<ConversationState>,
 }
 
-struct State {
-    standing: Standing,
+struct ConversationState {
+    standing: ConversationPhase,
     last_used: Instant,
 }
 
 /// Where the agent stands with the host.
-enum Standing {
+enum ConversationPhase {
     /// Nobody knows who it is.
     Stranger,
     /// It came in.
-    Known(Known),
+    Known(NegotiatedSession),
     /// It said goodbye: what runs may finish, nothing more is taken.
     Leaving(Arc<Session>),
     /// It was refused, or has left: only what waits in the outbox is still given out.
@@ -93,18 +93,18 @@ impl From<ErrorMessage> for NotTaken {
     }
 }
 
-struct Known {
+struct NegotiatedSession {
     session: Arc<Session>,
     /// What was negotiated; `None` after a restart, when nobody remembers.
     capabilities: Option<Vec<CapabilityName>>,
     extensions: Vec<String>,
-    _stay: Stay,
+    _stay: SessionGuard,
 }
 
-impl Conversation {
+impl A2eConversation {
     pub(super) fn new(
-        face: &Arc<Face>,
-        transport: Transport,
+        face: &Arc<A2eServerFace>,
+        transport: ConversationTransport,
         door: &Arc<Door>,
         wire_id: String,
         session_id: SessionId,
@@ -113,8 +113,8 @@ impl Conversation {
             Instant::now(),
             Outbox::new(transport.readers(), face.next_numbers()),
         );
-        let state = Mutex::new(State {
-            standing: Standing::Stranger,
+        let state = Mutex::new(ConversationState {
+            standing: ConversationPhase::Stranger,
             last_used: since,
         });
         let (face, door) = (Arc::clone(face), Arc::clone(door));
@@ -142,13 +142,13 @@ impl Conversation {
         self.outbox
             .remember(unheard.iter().map(|id| id.as_str().to_owned()));
         let stay = session.stay();
-        let known = Known {
+        let known = NegotiatedSession {
             session,
             capabilities: None,
             extensions: vec![LIST_CHANGED.to_owned()],
             _stay: stay,
         };
-        self.state.lock().standing = Standing::Known(known);
+        self.state.lock().standing = ConversationPhase::Known(known);
         self.face.know(&self.session_id, &self);
         // The tools may be others than before.
         let _ = self.outbox.push(Message::new(Body::tool_list_changed()));
@@ -156,23 +156,24 @@ impl Conversation {
     }
 
     /// Who talks, while it may.
-    pub(super) fn peer(self: &Arc<Self>) -> Option<Peer> {
+    pub(super) fn peer(self: &Arc<Self>) -> Option<A2ePeer> {
         match &self.state.lock().standing {
-            Standing::Known(known) => Some(Peer {
+            ConversationPhase::Known(known) => Some(A2ePeer {
                 conversation: Arc::clone(self),
                 session: Arc::clone(&known.session),
             }),
-            Standing::Stranger | Standing::Leaving(_) | Standing::Over => None,
+            ConversationPhase::Stranger
+            | ConversationPhase::Leaving(_)
+            | ConversationPhase::Over => None,
         }
     }
 
     /// The session, also of an agent that is leaving.
     pub(super) fn session(&self) -> Option<Arc<Session>> {
         match &self.state.lock().standing {
-            Standing::Known(Known { session, .. }) | Standing::Leaving(session) => {
-                Some(Arc::clone(session))
-            }
-            Standing::Stranger | Standing::Over => None,
+            ConversationPhase::Known(NegotiatedSession { session, .. })
+            | ConversationPhase::Leaving(session) => Some(Arc::clone(session)),
+            ConversationPhase::Stranger | ConversationPhase::Over => None,
         }
     }
 
@@ -187,21 +188,25 @@ impl Conversation {
 
     pub(super) fn wants(&self, extension: &str) -> bool {
         match &self.state.lock().standing {
-            Standing::Known(known) => known.extensions.iter().any(|asked| asked == extension),
-            Standing::Stranger | Standing::Leaving(_) | Standing::Over => false,
+            ConversationPhase::Known(known) => {
+                known.extensions.iter().any(|asked| asked == extension)
+            }
+            ConversationPhase::Stranger
+            | ConversationPhase::Leaving(_)
+            | ConversationPhase::Over => false,
         }
     }
 
     /// Notes that somebody uses it. One that is over stays as old as it is.
     pub(super) fn touch(&self) {
         let mut state = self.state.lock();
-        if !matches!(state.standing, Standing::Over) {
+        if !matches!(state.standing, ConversationPhase::Over) {
             state.last_used = Instant::now();
         }
     }
 
     pub(super) fn is_stranger(&self) -> bool {
-        matches!(self.state.lock().standing, Standing::Stranger)
+        matches!(self.state.lock().standing, ConversationPhase::Stranger)
     }
 
     /// How long ago it began.
@@ -211,7 +216,7 @@ impl Conversation {
 
     /// Whether it has left, or was never let in.
     pub(super) fn is_over(&self) -> bool {
-        matches!(self.state.lock().standing, Standing::Over)
+        matches!(self.state.lock().standing, ConversationPhase::Over)
     }
 
     /// A text of the agent's own as it may be written down: without secrets, and without the id that is as good as
@@ -236,7 +241,7 @@ impl Conversation {
     pub(super) async fn receive(
         self: &Arc<Self>,
         read: Result<Message, Box<ErrorMessage>>,
-    ) -> Received {
+    ) -> MessageReceipt {
         let message = match read {
             Ok(message) => message,
             Err(error) => return self.say(Body::Error(*error)),
@@ -256,19 +261,19 @@ impl Conversation {
             }
             Body::Shutdown(request) => {
                 self.leave(request);
-                return Received::Taken;
+                return MessageReceipt::Taken;
             }
             _ => self.hand_on(message).await,
         };
         match taken {
-            Ok(()) => Received::Taken,
-            Err(NotTaken::Flooded) => Received::Flooded,
+            Ok(()) => MessageReceipt::Taken,
+            Err(NotTaken::Flooded) => MessageReceipt::Flooded,
             Err(NotTaken::Refused(error)) => self.refuse(id, *error),
         }
     }
 
     /// Tells the sender of a message what is wrong with it.
-    pub(super) fn refuse(&self, id: String, error: ErrorMessage) -> Received {
+    pub(super) fn refuse(&self, id: String, error: ErrorMessage) -> MessageReceipt {
         let req_id = if error.req_id.is_empty() {
             id
         } else {
@@ -335,15 +340,17 @@ impl Conversation {
 
     fn has_negotiated(&self, name: &CapabilityName) -> bool {
         match &self.state.lock().standing {
-            Standing::Known(known) => known
+            ConversationPhase::Known(known) => known
                 .capabilities
                 .as_ref()
                 .is_none_or(|accepted| accepted.contains(name)),
-            Standing::Stranger | Standing::Leaving(_) | Standing::Over => false,
+            ConversationPhase::Stranger
+            | ConversationPhase::Leaving(_)
+            | ConversationPhase::Over => false,
         }
     }
 
-    fn say(&self, mut body: Body) -> Received {
+    fn say(&self, mut body: Body) -> MessageReceipt {
         if let Body::Error(error) = &mut body {
             // It may repeat what could not be read.
             error.message = self.face.host.redacted(&error.message).into_owned();
@@ -354,8 +361,8 @@ impl Conversation {
             false => self.outbox.push(message),
         };
         match said {
-            Ok(()) => Received::Taken,
-            Err(_) => Received::Flooded,
+            Ok(()) => MessageReceipt::Taken,
+            Err(_) => MessageReceipt::Flooded,
         }
     }
 
@@ -364,7 +371,7 @@ impl Conversation {
         id: String,
         version: &str,
         request: HandshakeRequest,
-    ) -> Received {
+    ) -> MessageReceipt {
         let entered = match version.split('.').next() {
             Some("" | "1") | None => self.enter(&request).await,
             Some(_) => Err(RefusalReason::VersionMismatch),
@@ -378,7 +385,7 @@ impl Conversation {
         } else {
             Vec::new()
         };
-        if let (true, Standing::Known(known)) = (ok, &mut self.state.lock().standing) {
+        if let (true, ConversationPhase::Known(known)) = (ok, &mut self.state.lock().standing) {
             known.capabilities = Some(
                 accepted_caps
                     .iter()
@@ -419,13 +426,15 @@ impl Conversation {
             });
         };
         match &self.state.lock().standing {
-            Standing::Stranger => {}
+            ConversationPhase::Stranger => {}
             // Again by the same agent: nothing changes.
-            Standing::Known(known) if *known.session.principal() == admitted.principal => {
+            ConversationPhase::Known(known) if *known.session.principal() == admitted.principal => {
                 return Ok(());
             }
-            Standing::Known(_) => return Err(RefusalReason::AuthFailed),
-            Standing::Leaving(_) | Standing::Over => return Err(RefusalReason::ServerError),
+            ConversationPhase::Known(_) => return Err(RefusalReason::AuthFailed),
+            ConversationPhase::Leaving(_) | ConversationPhase::Over => {
+                return Err(RefusalReason::ServerError);
+            }
         }
         let session = match self.open(admitted, request).await {
             Ok(session) => session,
@@ -438,38 +447,40 @@ impl Conversation {
         let stay = session.stay();
         let mut state = self.state.lock();
         match &state.standing {
-            Standing::Stranger => {
-                let known = Known {
+            ConversationPhase::Stranger => {
+                let known = NegotiatedSession {
                     session,
                     capabilities: None,
                     extensions: Vec::new(),
                     _stay: stay,
                 };
-                state.standing = Standing::Known(known);
+                state.standing = ConversationPhase::Known(known);
                 self.face.know(&self.session_id, self);
                 Ok(())
             }
             // Another handshake was quicker.
-            Standing::Known(known) if known.session.principal() == session.principal() => Ok(()),
-            Standing::Known(_) | Standing::Leaving(_) | Standing::Over => {
-                Err(RefusalReason::AuthFailed)
+            ConversationPhase::Known(known) if known.session.principal() == session.principal() => {
+                Ok(())
             }
+            ConversationPhase::Known(_)
+            | ConversationPhase::Leaving(_)
+            | ConversationPhase::Over => Err(RefusalReason::AuthFailed),
         }
     }
 
     async fn open(
         &self,
-        admitted: Admitted,
+        admitted: AdmittedCaller,
         request: &HandshakeRequest,
     ) -> Result<Arc<Session>, SessionError> {
         let (
             host,
-            Admitted {
+            AdmittedCaller {
                 principal,
                 credential,
             },
         ) = (&self.face.host, admitted);
-        if self.transport == Transport::Rejoined {
+        if self.transport == ConversationTransport::Rejoined {
             let is_own = |owner: &Principal, mark: Option<&str>| {
                 *owner == principal && mark == credential.as_deref()
             };
@@ -492,15 +503,15 @@ impl Conversation {
     fn leave(self: &Arc<Self>, request: Shutdown) {
         let mut state = self.state.lock();
         let session = match &state.standing {
-            Standing::Known(known) => Arc::clone(&known.session),
-            Standing::Stranger => {
+            ConversationPhase::Known(known) => Arc::clone(&known.session),
+            ConversationPhase::Stranger => {
                 drop(state);
                 return self.end();
             }
             // It is leaving, or was never let in.
-            Standing::Leaving(_) | Standing::Over => return,
+            ConversationPhase::Leaving(_) | ConversationPhase::Over => return,
         };
-        state.standing = Standing::Leaving(Arc::clone(&session));
+        state.standing = ConversationPhase::Leaving(Arc::clone(&session));
         drop(state);
         let leaving = Arc::clone(self);
         tokio::spawn(async move {
@@ -555,7 +566,7 @@ impl Conversation {
     /// Nothing more is taken; what waits is given out, and then the stream ends.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
-        state.standing = Standing::Over;
+        state.standing = ConversationPhase::Over;
         state.last_used = Instant::now();
         drop(state);
         self.outbox.close();

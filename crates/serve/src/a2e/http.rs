@@ -18,14 +18,14 @@ use futures_util::{Stream, stream};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use toolpost_a2e::codec::{Framing, Side, decode};
-use toolpost_core::Standing;
+use toolpost_a2e::codec::{Framing, ReaderSide, decode};
+use toolpost_core::CallHandleState;
 use toolpost_model::RequestId;
 
 use super::{
-    Face,
-    conversation::{Conversation, Received},
-    outbox::{Again, AnsweredCall, Begun, Item, Listed},
+    A2eServerFace,
+    conversation::{A2eConversation, MessageReceipt},
+    outbox::{AnsweredCall, Item, OutboxToolList, RequestIdClaim, ResendItem},
     sessions::{self, NoSession},
     tools::CallListener,
     wire::{self, too_large},
@@ -48,14 +48,14 @@ pub(super) const HEAD: usize = 4 << 10;
 /// About how much is written to a stream at once.
 const BATCH: usize = 64 << 10;
 
-pub(crate) fn routes(face: Arc<Face>) -> Router {
+pub(crate) fn routes(face: Arc<A2eServerFace>) -> Router {
     let [session, send, stream] = ROUTES;
     Router::new()
         .route(session, post(open))
         .route(send, post(take))
         .route(stream, get(listen))
         .method_not_allowed_fallback(|| async {
-            Refused::of(
+            A2eHttpRefusal::of(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this path does not take that method",
             )
@@ -63,26 +63,29 @@ pub(crate) fn routes(face: Arc<Face>) -> Router {
         .with_state(face)
 }
 
-async fn open(State(face): State<Arc<Face>>, Extension(door): Extension<Arc<Door>>) -> Json<Value> {
+async fn open(
+    State(face): State<Arc<A2eServerFace>>,
+    Extension(door): Extension<Arc<Door>>,
+) -> Json<Value> {
     Json(json!({ "session_id": sessions::open(&face, &door) }))
 }
 
 /// A request that belongs to no session, in the words of this protocol's servers.
-struct Refused(StatusCode, Cow<'static, str>);
+struct A2eHttpRefusal(StatusCode, Cow<'static, str>);
 
-impl Refused {
+impl A2eHttpRefusal {
     fn of(status: StatusCode, detail: &'static str) -> Self {
         Self(status, Cow::Borrowed(detail))
     }
 }
 
-impl From<StreamsFull> for Refused {
+impl From<StreamsFull> for A2eHttpRefusal {
     fn from(full: StreamsFull) -> Self {
         Self(StatusCode::TOO_MANY_REQUESTS, full.to_string().into())
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for A2eHttpRefusal {
     fn into_response(self) -> Response {
         let mut response = (self.0, Json(json!({ "detail": self.1 }))).into_response();
         if self.0 == StatusCode::TOO_MANY_REQUESTS {
@@ -94,13 +97,13 @@ impl IntoResponse for Refused {
 }
 
 async fn conversation(
-    face: &Arc<Face>,
+    face: &Arc<A2eServerFace>,
     door: &Arc<Door>,
     desk: &RefusalDesk,
     headers: &HeaderMap,
-) -> Result<Arc<Conversation>, Refused> {
+) -> Result<Arc<A2eConversation>, A2eHttpRefusal> {
     let Some(id) = headers.get(SESSION) else {
-        return Err(Refused::of(
+        return Err(A2eHttpRefusal::of(
             StatusCode::BAD_REQUEST,
             "the `X-Session-Id` header is missing",
         ));
@@ -113,12 +116,12 @@ async fn conversation(
         Ok(conversation) => Ok(conversation),
         Err(NoSession::Unknown) => {
             desk.note(TurnedAway::UnknownSession).pass().await;
-            Err(Refused::of(
+            Err(A2eHttpRefusal::of(
                 StatusCode::NOT_FOUND,
                 "there is no such session",
             ))
         }
-        Err(NoSession::NotNow) => Err(Refused::of(
+        Err(NoSession::NotNow) => Err(A2eHttpRefusal::of(
             StatusCode::SERVICE_UNAVAILABLE,
             "the session cannot be had now",
         )),
@@ -126,17 +129,17 @@ async fn conversation(
 }
 
 /// A message's bytes, or of a message that is too long the beginning, where its id is.
-enum Read {
+enum MessageBytes {
     Whole(Bytes),
     TooLong(Bytes),
 }
 
-async fn message(mut body: Body, limit: usize) -> Result<Read, Refused> {
+async fn message(mut body: Body, limit: usize) -> Result<MessageBytes, A2eHttpRefusal> {
     let (mut kept, mut seen) = (BytesMut::new(), 0);
     let reading = async {
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else {
-                return Err(Refused::of(
+                return Err(A2eHttpRefusal::of(
                     StatusCode::BAD_REQUEST,
                     "the body stopped in the middle",
                 ));
@@ -153,14 +156,14 @@ async fn message(mut body: Body, limit: usize) -> Result<Read, Refused> {
             kept.extend_from_slice(&data);
         }
         Ok(if seen <= limit {
-            Read::Whole(kept.freeze())
+            MessageBytes::Whole(kept.freeze())
         } else {
-            Read::TooLong(kept.freeze())
+            MessageBytes::TooLong(kept.freeze())
         })
     };
     match tokio::time::timeout(BODY_TIMEOUT, reading).await {
         Ok(read) => read,
-        Err(_) => Err(Refused::of(
+        Err(_) => Err(A2eHttpRefusal::of(
             StatusCode::REQUEST_TIMEOUT,
             "the body did not arrive in time",
         )),
@@ -168,31 +171,32 @@ async fn message(mut body: Body, limit: usize) -> Result<Read, Refused> {
 }
 
 async fn take(
-    State(face): State<Arc<Face>>,
+    State(face): State<Arc<A2eServerFace>>,
     Extension(door): Extension<Arc<Door>>,
     Extension(desk): Extension<RefusalDesk>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Value>, A2eHttpRefusal> {
     let conversation = conversation(&face, &door, &desk, &headers).await?;
     let limit = face.settings.message_limit;
     let read = match message(body, limit).await? {
-        Read::Whole(body) if body.trim_ascii().is_empty() => {
+        MessageBytes::Whole(body) if body.trim_ascii().is_empty() => {
             return Ok(Json(json!({ "ok": true })));
         }
-        Read::Whole(body) => decode(&body, Side::Host),
-        Read::TooLong(head) => Err(too_large(&head, limit)),
+        MessageBytes::Whole(body) => decode(&body, ReaderSide::Host),
+        MessageBytes::TooLong(head) => Err(too_large(&head, limit)),
     };
     let received = conversation.receive(read).await;
     if conversation.was_turned_away() {
         desk.note(TurnedAway::WrongToken).pass().await;
     }
     match received {
-        Received::Taken => Ok(Json(json!({ "ok": true }))),
-        Received::Flooded if conversation.is_over() => {
-            Err(Refused::of(StatusCode::NOT_FOUND, "the session is over"))
-        }
-        Received::Flooded => Err(Refused::of(
+        MessageReceipt::Taken => Ok(Json(json!({ "ok": true }))),
+        MessageReceipt::Flooded if conversation.is_over() => Err(A2eHttpRefusal::of(
+            StatusCode::NOT_FOUND,
+            "the session is over",
+        )),
+        MessageReceipt::Flooded => Err(A2eHttpRefusal::of(
             StatusCode::TOO_MANY_REQUESTS,
             "thousands of answers wait to be read from the stream",
         )),
@@ -200,11 +204,11 @@ async fn take(
 }
 
 async fn listen(
-    State(face): State<Arc<Face>>,
+    State(face): State<Arc<A2eServerFace>>,
     Extension(door): Extension<Arc<Door>>,
     Extension(desk): Extension<RefusalDesk>,
     headers: HeaderMap,
-) -> Result<Response, Refused> {
+) -> Result<Response, A2eHttpRefusal> {
     let conversation = conversation(&face, &door, &desk, &headers).await?;
     let after = headers
         .get(LAST_EVENT)
@@ -221,7 +225,7 @@ async fn listen(
         (Some(streams), Some(owner)) => Some(streams.take(owner)?),
         (None, _) | (_, None) => None,
     };
-    let reading = Reading::begin(conversation, after, place);
+    let reading = OutboxReader::begin(conversation, after, place);
     let mut response = Response::new(Body::from_stream(reading.frames()));
     let headers = response.headers_mut();
     // Without a charset clients read the text as Latin-1.
@@ -234,17 +238,17 @@ async fn listen(
 }
 
 /// One reader of a session's outbox.
-struct Reading {
-    conversation: Arc<Conversation>,
+struct OutboxReader {
+    conversation: Arc<A2eConversation>,
     reader: u64,
-    again: std::vec::IntoIter<(u64, Again)>,
+    again: std::vec::IntoIter<(u64, ResendItem)>,
     alive: Interval,
     _place: Option<StreamPlace>,
 }
 
-impl Reading {
+impl OutboxReader {
     fn begin(
-        conversation: Arc<Conversation>,
+        conversation: Arc<A2eConversation>,
         after: Option<u64>,
         place: Option<StreamPlace>,
     ) -> Self {
@@ -301,20 +305,20 @@ impl Reading {
     }
 
     /// What was told before, to be told again. `None`: it comes by itself later, or there is nothing to tell.
-    async fn recall(&self, again: Again) -> Option<Item> {
+    async fn recall(&self, again: ResendItem) -> Option<Item> {
         let host = &self.conversation.face.host;
         let (req_id, session) = match again {
-            Again::Message(message) => return Some(Item::Message(message)),
-            Again::List(req_id, filter) => {
+            ResendItem::Message(message) => return Some(Item::Message(message)),
+            ResendItem::List(req_id, filter) => {
                 let tools = host.list(&*self.conversation.session()?, &filter).await;
-                return Some(Item::List(Box::new(Listed {
+                return Some(Item::List(Box::new(OutboxToolList {
                     req_id,
                     filter,
                     tools,
                     asked: None,
                 })));
             }
-            Again::Answer(req_id) => (req_id, self.conversation.session()?),
+            ResendItem::Answer(req_id) => (req_id, self.conversation.session()?),
         };
         let earlier = match host
             .earlier(&session, &RequestId::new(req_id.as_str()))
@@ -326,7 +330,7 @@ impl Reading {
                 return None;
             }
         };
-        if let Standing::Over(answer) = earlier.call.standing() {
+        if let CallHandleState::Over(answer) = earlier.call.standing() {
             return Some(Item::Answer(Box::new(AnsweredCall {
                 key: req_id.clone(),
                 req_id,
@@ -337,7 +341,7 @@ impl Reading {
             })));
         }
         // A call of an earlier life that runs again: its end goes through the outbox like any other.
-        if self.conversation.outbox.begin(&req_id, None) == Begun::New {
+        if self.conversation.outbox.begin(&req_id, None) == RequestIdClaim::New {
             CallListener::of_earlier(&self.conversation, req_id, earlier.tool)
                 .wait_for(earlier.call);
         }
@@ -352,7 +356,7 @@ impl Reading {
     }
 }
 
-impl Drop for Reading {
+impl Drop for OutboxReader {
     fn drop(&mut self) {
         self.conversation.touch();
         self.conversation.outbox.detach(self.reader);
@@ -360,7 +364,7 @@ impl Drop for Reading {
 }
 
 /// Forgets sessions in time, and tells the others when the tools change. Ends with the face.
-pub(crate) async fn tend(face: std::sync::Weak<Face>) {
+pub(crate) async fn tend(face: std::sync::Weak<A2eServerFace>) {
     let Some(mut changes) = face.upgrade().map(|face| face.host.changes()) else {
         return;
     };

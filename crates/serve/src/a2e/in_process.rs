@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use toolpost_a2e::{Link, Message};
+use toolpost_a2e::{InProcessLink, Message};
 use toolpost_core::Host;
 use toolpost_model::{Principal, SessionId};
 use uuid::Uuid;
 
 use super::{
-    Face, Settings,
-    conversation::{Conversation, Transport},
+    A2eFaceSettings, A2eServerFace,
+    conversation::{A2eConversation, ConversationTransport},
     wire,
 };
 use crate::auth::{Door, KnownToken};
@@ -22,17 +22,20 @@ const BATCH: usize = 64 << 10;
 
 /// Connects an agent in this process to a host, as the agent `embedded`. The other end of the link speaks A2E: a
 /// handshake first, then whatever the host serves. Dropping it ends the session.
-pub fn connect(host: &Host) -> Link {
+pub fn connect(host: &Host) -> InProcessLink {
     let max_parallel = host.limits().scheduler.session_concurrency;
-    let settings = Settings {
+    let settings = A2eFaceSettings {
         max_parallel,
-        ..Settings::default()
+        ..A2eFaceSettings::default()
     };
-    link(&Face::new(host.clone(), settings, Vec::new()), Vec::new())
+    link(
+        &A2eServerFace::new(host.clone(), settings, Vec::new()),
+        Vec::new(),
+    )
 }
 
 /// The same to a face that is there already.
-pub(crate) fn link(face: &Arc<Face>, tokens: Vec<KnownToken>) -> Link {
+pub(crate) fn link(face: &Arc<A2eServerFace>, tokens: Vec<KnownToken>) -> InProcessLink {
     let door = Arc::new(Door::Process {
         tokens,
         token_required: false,
@@ -40,15 +43,16 @@ pub(crate) fn link(face: &Arc<Face>, tokens: Vec<KnownToken>) -> Link {
     });
     let id = Uuid::new_v4().simple().to_string();
     let session = SessionId::new(format!("a2e-{id}"));
-    let conversation = Conversation::new(face, Transport::InProcess, &door, id, session);
+    let conversation =
+        A2eConversation::new(face, ConversationTransport::InProcess, &door, id, session);
     conversation.watch_list();
-    let (Link { sender, receiver }, there) = Link::pair(ROOM);
+    let (InProcessLink { sender, receiver }, there) = InProcessLink::pair(ROOM);
     tokio::spawn(hear(Arc::clone(&conversation), receiver));
     tokio::spawn(tell(conversation, sender));
     there
 }
 
-async fn hear(conversation: Arc<Conversation>, mut from: mpsc::Receiver<Message>) {
+async fn hear(conversation: Arc<A2eConversation>, mut from: mpsc::Receiver<Message>) {
     while let Some(message) = from.recv().await {
         conversation.receive(Ok(message)).await;
         // A link that is not read fills up, and its sender waits.
@@ -57,7 +61,7 @@ async fn hear(conversation: Arc<Conversation>, mut from: mpsc::Receiver<Message>
     conversation.hang_up();
 }
 
-async fn tell(conversation: Arc<Conversation>, to: mpsc::Sender<Message>) {
+async fn tell(conversation: Arc<A2eConversation>, to: mpsc::Sender<Message>) {
     let reader = conversation.outbox.attach(None).reader;
     while let Some(batch) = conversation.outbox.take(reader, BATCH).await {
         for (_, item) in batch {

@@ -14,10 +14,10 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
-use toolpost_a2e::{Body, Message, ToolEvent};
-use toolpost_core::{Answer, Heard, Listing, ToolFilter};
+use toolpost_a2e::{Body, Message, ToolEventMessage};
+use toolpost_core::{EventDelivery, RecordedResult, SurfaceEntry, ToolFilter};
 
-use super::audit::Asked;
+use super::audit::AuditedRequest;
 
 /// Small messages that may wait. A peer that has more of them unread sends without reading.
 const MAX_MESSAGES: usize = 16_384;
@@ -40,9 +40,9 @@ const ENVELOPE: usize = 256;
 /// Something to be told.
 pub(super) enum Item {
     Message(Arc<Message>),
-    Event(ToolEvent),
+    Event(ToolEventMessage),
     Answer(Box<AnsweredCall>),
-    List(Box<Listed>),
+    List(Box<OutboxToolList>),
 }
 
 /// A call's end, on its way to whoever asked.
@@ -51,24 +51,24 @@ pub(super) struct AnsweredCall {
     pub(super) key: String,
     pub(super) req_id: String,
     pub(super) tool: String,
-    pub(super) answer: Arc<Answer>,
-    pub(super) events: Vec<ToolEvent>,
+    pub(super) answer: Arc<RecordedResult>,
+    pub(super) events: Vec<ToolEventMessage>,
     /// Whether a plugin's tool was called.
     pub(super) is_of_plugin: bool,
 }
 
 /// A list of tools, shared with the catalog until it is written.
-pub(super) struct Listed {
+pub(super) struct OutboxToolList {
     pub(super) req_id: String,
     pub(super) filter: ToolFilter,
-    pub(super) tools: Vec<Listing>,
+    pub(super) tools: Vec<SurfaceEntry>,
     /// Noted when the list is written, which is when its size is known.
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<AuditedRequest>,
 }
 
 /// Something to be told again.
 #[derive(Clone)]
-pub(super) enum Again {
+pub(super) enum ResendItem {
     Message(Arc<Message>),
     Answer(String),
     List(String, ToolFilter),
@@ -76,7 +76,7 @@ pub(super) enum Again {
 
 /// Whether readers may come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Readers {
+pub(super) enum OutboxReaderPolicy {
     /// One, once: a pipe or a link.
     One,
     /// One at a time, each taking over from the one before.
@@ -85,7 +85,7 @@ pub(super) enum Readers {
 
 /// What taking a request id for a call came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Begun {
+pub(super) enum RequestIdClaim {
     New,
     /// The same call is under way; its answer will come.
     Same,
@@ -97,7 +97,7 @@ pub(super) enum Begun {
 
 /// A small message could not be taken: thousands are waiting, or nobody will ever read it.
 #[derive(Debug)]
-pub(super) struct Flooded;
+pub(super) struct OutboxOverflow;
 
 /// Why a list could not be taken.
 #[derive(Debug)]
@@ -108,15 +108,15 @@ pub(super) enum ListNotTaken {
 }
 
 pub(super) struct Outbox {
-    readers: Readers,
-    state: Mutex<State>,
+    readers: OutboxReaderPolicy,
+    state: Mutex<OutboxState>,
     ready: Notify,
     settled: Notify,
     drained: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct OutboxState {
     queue: VecDeque<Item>,
     messages: usize,
     message_bytes: usize,
@@ -126,35 +126,35 @@ struct State {
     /// Requests whose answer has not been put in yet, with a digest of what was asked; `None` where only the record
     /// knows that.
     under_way: HashMap<String, Option<u64>>,
-    given: VecDeque<Given>,
+    given: VecDeque<DeliveredItem>,
     last: u64,
     reader: u64,
     attached: bool,
     closed: bool,
 }
 
-struct Given {
+struct DeliveredItem {
     number: u64,
     at: Instant,
     size: usize,
-    again: Again,
+    again: ResendItem,
 }
 
 /// A reader that was let in.
-pub(super) struct Attached {
+pub(super) struct OutboxAttachment {
     pub(super) reader: u64,
     /// What an earlier reader may have lost, with its numbers.
-    pub(super) again: Vec<(u64, Again)>,
+    pub(super) again: Vec<(u64, ResendItem)>,
 }
 
 impl Outbox {
     /// `first` is where its numbers begin: those of a session that comes back must not be those it had before.
-    pub(super) fn new(readers: Readers, first: u64) -> Self {
+    pub(super) fn new(readers: OutboxReaderPolicy, first: u64) -> Self {
         Self {
             readers,
-            state: Mutex::new(State {
+            state: Mutex::new(OutboxState {
                 last: first,
-                ..State::default()
+                ..OutboxState::default()
             }),
             ready: Notify::new(),
             settled: Notify::new(),
@@ -162,28 +162,28 @@ impl Outbox {
         }
     }
 
-    fn put(&self, mut state: MutexGuard<'_, State>, item: Item) {
+    fn put(&self, mut state: MutexGuard<'_, OutboxState>, item: Item) {
         state.queue.push_back(item);
         drop(state);
         self.ready.notify_one();
     }
 
     /// A small message: an answer of the protocol itself, an error, a notice.
-    pub(super) fn push(&self, mut message: Message) -> Result<(), Flooded> {
+    pub(super) fn push(&self, mut message: Message) -> Result<(), OutboxOverflow> {
         message.ts.get_or_insert_with(crate::clock::unix_seconds);
         self.push_shared(Arc::new(message), MAX_MESSAGES)
     }
 
     /// The same for somebody who has not come in yet.
-    pub(super) fn push_to_stranger(&self, mut message: Message) -> Result<(), Flooded> {
+    pub(super) fn push_to_stranger(&self, mut message: Message) -> Result<(), OutboxOverflow> {
         message.ts.get_or_insert_with(crate::clock::unix_seconds);
         self.push_shared(Arc::new(message), MAX_STRANGERS_MESSAGES)
     }
 
-    fn push_shared(&self, message: Arc<Message>, most: usize) -> Result<(), Flooded> {
+    fn push_shared(&self, message: Arc<Message>, most: usize) -> Result<(), OutboxOverflow> {
         let mut state = self.state.lock();
         if state.messages >= most || state.message_bytes > MAX_MESSAGE_BYTES || state.closed {
-            return Err(Flooded);
+            return Err(OutboxOverflow);
         }
         state.messages += 1;
         state.message_bytes += size_of_message(&message);
@@ -192,13 +192,13 @@ impl Outbox {
     }
 
     /// The answer to a request that was begun here.
-    pub(super) fn push_reply(&self, key: &str, message: Message) -> Result<(), Flooded> {
+    pub(super) fn push_reply(&self, key: &str, message: Message) -> Result<(), OutboxOverflow> {
         let pushed = self.push(message);
         self.give_up(key);
         pushed
     }
 
-    pub(super) fn push_list(&self, list: Listed) -> Result<(), ListNotTaken> {
+    pub(super) fn push_list(&self, list: OutboxToolList) -> Result<(), ListNotTaken> {
         let mut state = self.state.lock();
         if state.messages >= MAX_MESSAGES || state.closed {
             return Err(ListNotTaken::Flooded);
@@ -208,20 +208,20 @@ impl Outbox {
             return Err(ListNotTaken::Behind);
         }
         state.messages += 1;
-        state.answer_bytes += list.tools.len() * size_of::<Listing>();
+        state.answer_bytes += list.tools.len() * size_of::<SurfaceEntry>();
         self.put(state, Item::List(Box::new(list)));
         Ok(())
     }
 
-    pub(super) fn push_event(&self, event: ToolEvent) -> Heard {
+    pub(super) fn push_event(&self, event: ToolEventMessage) -> EventDelivery {
         let mut state = self.state.lock();
         if state.events >= MAX_EVENTS || state.event_bytes > MAX_EVENT_BYTES || state.closed {
-            return Heard::Lost;
+            return EventDelivery::Lost;
         }
         state.events += 1;
         state.event_bytes += size_of_event(&event);
         self.put(state, Item::Event(event));
-        Heard::Taken
+        EventDelivery::Taken
     }
 
     /// Resolves when a sender that can be made to wait may go on.
@@ -236,15 +236,15 @@ impl Outbox {
     }
 
     /// Takes an id for a request. What was asked may be known to the record only.
-    pub(super) fn begin(&self, key: &str, digest: Option<u64>) -> Begun {
+    pub(super) fn begin(&self, key: &str, digest: Option<u64>) -> RequestIdClaim {
         let mut state = self.state.lock();
         match state.under_way.get(key) {
-            Some(earlier) if earlier.is_none() || *earlier == digest => Begun::Same,
-            Some(_) => Begun::Other,
-            None if state.answer_bytes > MAX_ANSWER_BYTES => Begun::Behind,
+            Some(earlier) if earlier.is_none() || *earlier == digest => RequestIdClaim::Same,
+            Some(_) => RequestIdClaim::Other,
+            None if state.answer_bytes > MAX_ANSWER_BYTES => RequestIdClaim::Behind,
             None => {
                 state.under_way.insert(key.to_owned(), digest);
-                Begun::New
+                RequestIdClaim::New
             }
         }
     }
@@ -265,8 +265,8 @@ impl Outbox {
             .iter()
             .rev()
             .find_map(|given| match &given.again {
-                Again::Message(message) if answers(message) => Some(Arc::clone(message)),
-                Again::Message(_) | Again::Answer(_) | Again::List(..) => None,
+                ResendItem::Message(message) if answers(message) => Some(Arc::clone(message)),
+                ResendItem::Message(_) | ResendItem::Answer(_) | ResendItem::List(..) => None,
             });
         drop(state);
         found.is_some_and(|message| self.push_shared(message, MAX_MESSAGES).is_ok())
@@ -337,17 +337,17 @@ impl Outbox {
         for req_id in answers {
             state.last += 1;
             let (number, at) = (state.last, Instant::now());
-            state.given.push_back(Given {
+            state.given.push_back(DeliveredItem {
                 number,
                 at,
                 size: ENVELOPE,
-                again: Again::Answer(req_id),
+                again: ResendItem::Answer(req_id),
             });
         }
     }
 
     /// Lets a reader in. An earlier one ends. `after` is the last number it knows to have read.
-    pub(super) fn attach(&self, after: Option<u64>) -> Attached {
+    pub(super) fn attach(&self, after: Option<u64>) -> OutboxAttachment {
         let mut state = self.state.lock();
         state.reader += 1;
         state.attached = true;
@@ -364,7 +364,7 @@ impl Outbox {
         let reader = state.reader;
         drop(state);
         self.ready.notify_waiters();
-        Attached { reader, again }
+        OutboxAttachment { reader, again }
     }
 
     /// A reader is gone. Another may be in its place already.
@@ -403,14 +403,14 @@ impl Outbox {
     }
 }
 
-impl State {
+impl OutboxState {
     fn has_room(&self) -> bool {
         let is_free =
             self.messages < MAX_MESSAGES / 2 && self.message_bytes < MAX_MESSAGE_BYTES / 2;
         is_free || self.closed
     }
 
-    fn give_out(&mut self, room: usize, readers: Readers) -> Vec<(u64, Item)> {
+    fn give_out(&mut self, room: usize, readers: OutboxReaderPolicy) -> Vec<(u64, Item)> {
         let mut batch = Vec::with_capacity(self.queue.len().min(64));
         let mut size = 0;
         while size < room
@@ -436,13 +436,13 @@ impl State {
                 }
                 Item::List(list) => {
                     self.messages -= 1;
-                    self.answer_bytes -= list.tools.len() * size_of::<Listing>();
+                    self.answer_bytes -= list.tools.len() * size_of::<SurfaceEntry>();
                     list.tools.len() * 512
                 }
             };
             size += its_size;
             self.last += 1;
-            if readers == Readers::MayReturn {
+            if readers == OutboxReaderPolicy::MayReturn {
                 self.note(&item, its_size);
             }
             batch.push((self.last, item));
@@ -453,19 +453,19 @@ impl State {
     fn note(&mut self, item: &Item, size: usize) {
         let again = match item {
             Item::Event(_) => return,
-            Item::Message(message) => Again::Message(Arc::clone(message)),
+            Item::Message(message) => ResendItem::Message(Arc::clone(message)),
             // What came without an id cannot be told apart from anything else.
             Item::Answer(answered) if answered.req_id.is_empty() => return,
-            Item::Answer(answered) => Again::Answer(answered.req_id.clone()),
-            Item::List(list) => Again::List(list.req_id.clone(), list.filter.clone()),
+            Item::Answer(answered) => ResendItem::Answer(answered.req_id.clone()),
+            Item::List(list) => ResendItem::List(list.req_id.clone(), list.filter.clone()),
         };
         if self.given.len() >= MAX_GIVEN {
             // Thousands of pongs do not push out an answer.
-            let is_message = |given: &Given| matches!(given.again, Again::Message(_));
+            let is_message = |given: &DeliveredItem| matches!(given.again, ResendItem::Message(_));
             let least = self.given.iter().position(is_message).unwrap_or_default();
             self.given.remove(least);
         }
-        self.given.push_back(Given {
+        self.given.push_back(DeliveredItem {
             number: self.last,
             at: Instant::now(),
             size,
@@ -499,7 +499,7 @@ fn size_of_message(message: &Message) -> usize {
     ENVELOPE + heading + message.body.req_id().map_or(0, str::len) + text
 }
 
-pub(super) fn size_of_event(event: &ToolEvent) -> usize {
+pub(super) fn size_of_event(event: &ToolEventMessage) -> usize {
     ENVELOPE + event.data.values().map(size_of_value).sum::<usize>()
 }
 

@@ -13,7 +13,10 @@ use std::{
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use toolpost_a2e::{Body, ErrorCode, ErrorMessage, Message, OtherBody, projection};
-use toolpost_core::{Acknowledged, Answer, CallRequest, Heard, Host, Listener, Standing, Wants};
+use toolpost_core::{
+    AcknowledgementTiming, CallHandleState, CallRequest, EventDelivery, EventInterest,
+    EventListener, Host, RecordedResult,
+};
 use toolpost_model::{
     ErrorClass, Event, EventBody, ModelInput, RequestId, SessionId, TraceContext,
 };
@@ -21,10 +24,10 @@ use toolpost_sources::PluginPort;
 use uuid::Uuid;
 
 use super::{
-    Face,
-    capability::Peer,
-    conversation::{Conversation, NotTaken, Transport},
-    outbox::Begun,
+    A2eServerFace,
+    capability::A2ePeer,
+    conversation::{A2eConversation, ConversationTransport, NotTaken},
+    outbox::RequestIdClaim,
     tools::{behind, used_for_another},
 };
 
@@ -32,7 +35,7 @@ use super::{
 const NAMESPACE: &str = "a2e";
 
 /// Starts the call that a message is.
-pub(super) async fn take(peer: &Peer, message: Message) -> Result<(), NotTaken> {
+pub(super) async fn take(peer: &A2ePeer, message: Message) -> Result<(), NotTaken> {
     let conversation = &peer.conversation;
     let Message { id, body, .. } = message;
     let Body::Other(OtherBody { kind, fields }) = body else {
@@ -49,10 +52,10 @@ pub(super) async fn take(peer: &Peer, message: Message) -> Result<(), NotTaken> 
         .outbox
         .begin(&key, Some(digest(&kind, &fields)))
     {
-        Begun::New => {}
-        Begun::Same => return Ok(()),
-        Begun::Other => return Err(used_for_another().into()),
-        Begun::Behind => return Err(behind().into()),
+        RequestIdClaim::New => {}
+        RequestIdClaim::Same => return Ok(()),
+        RequestIdClaim::Other => return Err(used_for_another().into()),
+        RequestIdClaim::Behind => return Err(behind().into()),
     }
     let span = |name: &str| fields.get(name).and_then(Value::as_str);
     let span =
@@ -73,28 +76,28 @@ pub(super) async fn take(peer: &Peer, message: Message) -> Result<(), NotTaken> 
     call.face = conversation.transport.face();
     call.request_id = (!id.is_empty()).then(|| RequestId::new(id.as_str()));
     call.trace = span.map(Box::new);
-    call.listener = Some(Arc::clone(&listener) as Arc<dyn Listener>);
-    let told_early = conversation.transport == Transport::Http;
+    call.listener = Some(Arc::clone(&listener) as Arc<dyn EventListener>);
+    let told_early = conversation.transport == ConversationTransport::Http;
     if told_early {
-        call.acknowledged = Acknowledged::OnceOnRecord;
+        call.acknowledged = AcknowledgementTiming::OnceOnRecord;
     }
     let mut handle = peer.host().start(call).await;
     match handle.standing() {
-        Standing::UnderWay => {
+        CallHandleState::UnderWay => {
             // The answer goes to the session's next reader, so a reader that leaves does not end the call.
             handle.detach();
             if told_early {
                 handle.accepted().await;
             }
         }
-        Standing::Over(answer)
+        CallHandleState::Over(answer)
             if answer.result().error_class() == Some(ErrorClass::RequestConflict) =>
         {
             listener.let_go();
             return Err(used_for_another().into());
         }
-        Standing::Over(answer) => listener.ended(answer),
-        Standing::Joined | Standing::Backgrounded => {
+        CallHandleState::Over(answer) => listener.ended(answer),
+        CallHandleState::Joined | CallHandleState::Backgrounded => {
             tokio::spawn(async move { listener.ended(&handle.answer().await) });
         }
     }
@@ -113,7 +116,7 @@ fn digest(kind: &str, fields: &Map<String, Value>) -> u64 {
 
 /// Sends what plugins say during a request, and its answers.
 struct MessageListener {
-    conversation: Arc<Conversation>,
+    conversation: Arc<A2eConversation>,
     /// The request as the outbox knows it.
     key: String,
     req_id: String,
@@ -123,7 +126,7 @@ struct MessageListener {
 }
 
 impl MessageListener {
-    fn new(conversation: &Arc<Conversation>, key: String, id: &str) -> Self {
+    fn new(conversation: &Arc<A2eConversation>, key: String, id: &str) -> Self {
         Self {
             conversation: Arc::clone(conversation),
             key,
@@ -145,21 +148,21 @@ impl MessageListener {
     }
 }
 
-impl Listener for MessageListener {
-    fn wants(&self) -> Wants {
-        Wants::ToolEvents
+impl EventListener for MessageListener {
+    fn wants(&self) -> EventInterest {
+        EventInterest::ToolEvents
     }
 
-    fn hear(&self, event: Event) -> Heard {
+    fn hear(&self, event: Event) -> EventDelivery {
         if let EventBody::Message { message } = event.body {
             let message = wire_message(message, &self.req_id);
             self.sent.lock().insert(message.id.clone());
             self.send(message);
         }
-        Heard::Taken
+        EventDelivery::Taken
     }
 
-    fn ended(&self, answer: &Arc<Answer>) {
+    fn ended(&self, answer: &Arc<RecordedResult>) {
         if self.is_over.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -254,12 +257,12 @@ fn wire_message(message: Value, req_id: &str) -> Message {
 
 /// Takes what plugins send outside of a request to the agent of their session, and their audit entries to the file.
 pub(crate) struct FacePluginPort {
-    face: Weak<Face>,
+    face: Weak<A2eServerFace>,
     host: Host,
 }
 
 impl FacePluginPort {
-    pub(crate) fn new(face: &Arc<Face>, host: Host) -> Self {
+    pub(crate) fn new(face: &Arc<A2eServerFace>, host: Host) -> Self {
         Self {
             face: Arc::downgrade(face),
             host,

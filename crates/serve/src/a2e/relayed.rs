@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use toolpost_a2e::{
     Body, ErrorCode, ErrorMessage, HandshakeResponse, Message,
-    codec::{Framing, Heading, Side, decode, encode},
+    codec::{Framing, Heading, ReaderSide, decode, encode},
 };
 
 use super::{tools::LIST_CHANGED, wire::too_large};
@@ -30,7 +30,7 @@ impl A2eRelay {
         let Ok(Message {
             body: Body::HandshakeResponse(response),
             ..
-        }) = decode(line, Side::Agent)
+        }) = decode(line, ReaderSide::Agent)
         else {
             return;
         };
@@ -75,7 +75,7 @@ impl RelayedProtocol for A2eRelay {
         };
         match &*heading.kind {
             "handshake/req" => {
-                self.offered = decode(line, Side::Host).ok();
+                self.offered = decode(line, ReaderSide::Host).ok();
                 self.open.add(&heading.id, Some(line));
             }
             "shutdown" => self.is_over = true,
@@ -95,7 +95,7 @@ impl RelayedProtocol for A2eRelay {
             return HostLine::Forward;
         };
         if heading.req_id == REPLAYED {
-            return match decode(line, Side::Agent) {
+            return match decode(line, ReaderSide::Agent) {
                 Ok(Message {
                     body: Body::HandshakeResponse(response),
                     ..

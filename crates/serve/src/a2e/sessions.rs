@@ -13,8 +13,8 @@ use toolpost_model::{Principal, SessionId};
 use uuid::Uuid;
 
 use super::{
-    Face,
-    conversation::{Conversation, LAST_WORDS, Transport},
+    A2eServerFace,
+    conversation::{A2eConversation, ConversationTransport, LAST_WORDS},
 };
 use crate::auth::Door;
 
@@ -31,13 +31,13 @@ const PARKED_AFTER: Duration = Duration::from_secs(60);
 const MAX_PARKED: usize = 4_096;
 
 #[derive(Default)]
-pub(super) struct Sessions {
-    open: Mutex<HashMap<String, Arc<Conversation>>>,
+pub(super) struct A2eHttpSessions {
+    open: Mutex<HashMap<String, Arc<A2eConversation>>>,
     parked: Mutex<HashSet<SessionId>>,
 }
 
-impl Sessions {
-    fn known(&self, wire_id: &str) -> Option<Arc<Conversation>> {
+impl A2eHttpSessions {
+    fn known(&self, wire_id: &str) -> Option<Arc<A2eConversation>> {
         let found = self.open.lock().get(wire_id).cloned();
         // Whoever is asked for is not parked the next moment.
         found.inspect(|session| session.touch())
@@ -124,11 +124,17 @@ fn recorded(wire_id: &str) -> SessionId {
 }
 
 /// Opens a session for whoever comes.
-pub(super) fn open(face: &Arc<Face>, door: &Arc<Door>) -> String {
+pub(super) fn open(face: &Arc<A2eServerFace>, door: &Arc<Door>) -> String {
     // 122 random bits: the id is what later requests are let in by.
     let wire_id = Uuid::new_v4().simple().to_string();
     let session_id = recorded(&wire_id);
-    let conversation = Conversation::new(face, Transport::Http, door, wire_id.clone(), session_id);
+    let conversation = A2eConversation::new(
+        face,
+        ConversationTransport::Http,
+        door,
+        wire_id.clone(),
+        session_id,
+    );
     let mut open = face.sessions.open.lock();
     let strangers = open.iter().filter(|(_, session)| session.is_stranger());
     if strangers.clone().count() >= MAX_STRANGERS {
@@ -152,10 +158,10 @@ pub(super) enum NoSession {
 
 /// The session an id belongs to: here, or on record from before a restart or a long pause.
 pub(super) async fn find(
-    face: &Arc<Face>,
+    face: &Arc<A2eServerFace>,
     door: &Arc<Door>,
     wire_id: &str,
-) -> Result<Arc<Conversation>, NoSession> {
+) -> Result<Arc<A2eConversation>, NoSession> {
     if let Some(found) = face.sessions.known(wire_id) {
         return if found.is_over() && found.outbox.is_over() {
             Err(NoSession::Unknown)
@@ -191,15 +197,20 @@ pub(super) async fn find(
         Entry::Occupied(known) => Arc::clone(known.get()),
         Entry::Vacant(place) => {
             face.sessions.parked.lock().remove(&session_id);
-            let resumed =
-                Conversation::new(face, Transport::Http, door, wire_id.to_owned(), session_id);
+            let resumed = A2eConversation::new(
+                face,
+                ConversationTransport::Http,
+                door,
+                wire_id.to_owned(),
+                session_id,
+            );
             Arc::clone(place.insert(resumed.resumed(session)))
         }
     })
 }
 
 /// A session is over and its reader has everything: it is not there any more.
-pub(super) fn forget(face: &Face, conversation: &Arc<Conversation>) {
+pub(super) fn forget(face: &A2eServerFace, conversation: &Arc<A2eConversation>) {
     face.sessions
         .open
         .lock()

@@ -10,13 +10,13 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use toolpost_a2e::codec::{Framing, Side, decode};
+use toolpost_a2e::codec::{Framing, ReaderSide, decode};
 use toolpost_model::SessionId;
 use uuid::Uuid;
 
 use super::{
-    Face,
-    conversation::{Conversation, Transport},
+    A2eServerFace,
+    conversation::{A2eConversation, ConversationTransport},
     http::HEAD,
     wire::{self, too_large},
 };
@@ -32,7 +32,7 @@ const UNREAD: Duration = Duration::from_secs(60);
 const LAST_CALLS: Duration = Duration::from_millis(1_500);
 
 /// A line of input.
-pub(crate) enum Line {
+pub(crate) enum InputLine {
     Whole(Vec<u8>),
     /// Longer than the limit; this is how it began.
     TooLong(Vec<u8>),
@@ -40,7 +40,7 @@ pub(crate) enum Line {
 
 /// Talks until the input ends or the peer says goodbye, then lets what runs finish for a moment.
 pub(crate) async fn converse(
-    face: &Arc<Face>,
+    face: &Arc<A2eServerFace>,
     door: &Arc<Door>,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
@@ -53,7 +53,7 @@ pub(crate) async fn converse(
 /// The same for an agent whose process joined this host. `session` is the one that it had with an earlier host.
 /// When this host leaves, the session stays open on record, and the agent goes on with it at the next host.
 pub(crate) async fn converse_joined(
-    face: &Arc<Face>,
+    face: &Arc<A2eServerFace>,
     door: &Arc<Door>,
     session: Option<String>,
     leaving: &CancellationToken,
@@ -61,13 +61,13 @@ pub(crate) async fn converse_joined(
     output: impl Write + Send + 'static,
 ) {
     let transport = if session.is_some() {
-        Transport::Rejoined
+        ConversationTransport::Rejoined
     } else {
-        Transport::Stdio
+        ConversationTransport::Stdio
     };
     let id = session.unwrap_or_else(|| Uuid::new_v4().simple().to_string());
     let session = SessionId::new(format!("a2e-{id}"));
-    let conversation = Conversation::new(face, transport, door, id, session);
+    let conversation = A2eConversation::new(face, transport, door, id, session);
     conversation.watch_list();
     let limit = face.settings.message_limit;
     let (lines, mut to_handle) = mpsc::channel(ROOM);
@@ -93,8 +93,12 @@ pub(crate) async fn converse_joined(
         };
         match line {
             None => break,
-            Some(Line::Whole(line)) => conversation.receive(decode(&line, Side::Host)).await,
-            Some(Line::TooLong(head)) => conversation.receive(Err(too_large(&head, limit))).await,
+            Some(InputLine::Whole(line)) => {
+                conversation.receive(decode(&line, ReaderSide::Host)).await
+            }
+            Some(InputLine::TooLong(head)) => {
+                conversation.receive(Err(too_large(&head, limit))).await
+            }
         };
     }
     let _ = tokio::time::timeout(LAST_CALLS, conversation.outbox.settled()).await;
@@ -108,7 +112,7 @@ pub(crate) async fn converse_joined(
 }
 
 /// Hands on the lines of an input, each up to a length, until it ends or nobody takes them.
-pub(crate) fn read_lines(mut input: impl BufRead, limit: usize, lines: &mpsc::Sender<Line>) {
+pub(crate) fn read_lines(mut input: impl BufRead, limit: usize, lines: &mpsc::Sender<InputLine>) {
     loop {
         let mut line = Vec::new();
         // One byte more than the limit tells a line that is too long from one that fits.
@@ -123,11 +127,11 @@ pub(crate) fn read_lines(mut input: impl BufRead, limit: usize, lines: &mpsc::Se
             }
             line.truncate(HEAD);
             line.shrink_to_fit();
-            Line::TooLong(line)
+            InputLine::TooLong(line)
         } else if line.trim_ascii().is_empty() {
             continue;
         } else {
-            Line::Whole(line)
+            InputLine::Whole(line)
         };
         if lines.blocking_send(line).is_err() {
             return;
@@ -153,7 +157,7 @@ fn skip_line(input: &mut impl BufRead) -> std::io::Result<()> {
 
 /// Writes what the outbox has, in a thread. Resolves when all is written or nobody reads any more.
 fn write_lines(
-    conversation: Arc<Conversation>,
+    conversation: Arc<A2eConversation>,
     mut output: impl Write + Send + 'static,
 ) -> oneshot::Receiver<()> {
     let (done, written) = oneshot::channel();

@@ -11,10 +11,11 @@ use std::{
 use parking_lot::Mutex;
 use toolpost_a2e::{
     Body, CapabilityName, ErrorCode, ErrorMessage, Message, ToolCallRequest, ToolCancelRequest,
-    ToolCancelResponse, ToolEvent, ToolListRequest, projection,
+    ToolCancelResponse, ToolEventMessage, ToolListRequest, projection,
 };
 use toolpost_core::{
-    Acknowledged, Answer, CallHandle, CallRequest, Heard, Listener, Standing, ToolFilter, Wants,
+    AcknowledgementTiming, CallHandle, CallHandleState, CallRequest, EventDelivery, EventInterest,
+    EventListener, RecordedResult, ToolFilter,
 };
 use toolpost_model::{
     BoxFuture, ErrorClass, Event, InvocationId, ModelInput, RequestId, TraceContext,
@@ -22,10 +23,10 @@ use toolpost_model::{
 use uuid::Uuid;
 
 use super::{
-    audit::Asked,
-    capability::{Answered, Capability, Handled, Peer},
-    conversation::{Conversation, Transport},
-    outbox::{AnsweredCall, Begun, Listed, size_of_event},
+    audit::AuditedRequest,
+    capability::{A2eCapability, A2ePeer, CapabilityAnswer, CapabilityResponse},
+    conversation::{A2eConversation, ConversationTransport},
+    outbox::{AnsweredCall, OutboxToolList, RequestIdClaim, size_of_event},
 };
 
 /// The word for stopping a call, in the handshake's metadata.
@@ -43,7 +44,7 @@ const MAX_UNSTREAMED: CollectLimits = CollectLimits {
 };
 
 /// The host's own tools.
-pub(super) struct Tools {
+pub(super) struct ToolsCapability {
     pub(super) plugin: String,
     pub(super) priority: i32,
     pub(super) exclusive: bool,
@@ -51,7 +52,7 @@ pub(super) struct Tools {
     pub(super) is_entry: bool,
 }
 
-impl Capability for Tools {
+impl A2eCapability for ToolsCapability {
     fn name(&self) -> CapabilityName {
         CapabilityName::Tools
     }
@@ -82,28 +83,28 @@ impl Capability for Tools {
 
     fn handle<'a>(
         &'a self,
-        peer: &'a Peer,
+        peer: &'a A2ePeer,
         message: Message,
-    ) -> BoxFuture<'a, Result<Handled, ErrorMessage>> {
+    ) -> BoxFuture<'a, Result<CapabilityResponse, ErrorMessage>> {
         Box::pin(async move {
             match message.body {
                 Body::ToolListRequest(request) => Ok(list(peer, message.id, request).await),
                 Body::ToolCallRequest(request)
                     if self.leaves_to_others(peer, &request.tool_name) =>
                 {
-                    Ok(Handled::NotMine)
+                    Ok(CapabilityResponse::NotMine)
                 }
                 Body::ToolCallRequest(request) => call(peer, message.id, request).await,
                 Body::ToolCancelRequest(request) => Ok(cancel(peer, request)),
-                _ => Ok(Handled::NotMine),
+                _ => Ok(CapabilityResponse::NotMine),
             }
         })
     }
 }
 
-impl Tools {
+impl ToolsCapability {
     /// A tool that is not the host's may be another capability's, where one is asked after this.
-    fn leaves_to_others(&self, peer: &Peer, tool: &str) -> bool {
+    fn leaves_to_others(&self, peer: &A2ePeer, tool: &str) -> bool {
         let takers = peer.conversation.face.registry.takers("tool/call/req");
         let is_last = takers
             .last()
@@ -112,8 +113,8 @@ impl Tools {
     }
 }
 
-async fn list(peer: &Peer, id: String, request: ToolListRequest) -> Handled {
-    let asked = Asked::now(&peer.conversation, id.clone(), String::new(), 0);
+async fn list(peer: &A2ePeer, id: String, request: ToolListRequest) -> CapabilityResponse {
+    let asked = AuditedRequest::now(&peer.conversation, id.clone(), String::new(), 0);
     let filter = ToolFilter {
         query: request.query,
         kind: Some(request.filter_kind).filter(|kind| !kind.is_empty()),
@@ -124,7 +125,7 @@ async fn list(peer: &Peer, id: String, request: ToolListRequest) -> Handled {
             .filter(|limit| *limit > 0),
     };
     let tools = peer.host().list(&peer.session, &filter).await;
-    Handled::Answer(Answered::tools(Listed {
+    CapabilityResponse::Answer(CapabilityAnswer::tools(OutboxToolList {
         req_id: id,
         filter,
         tools,
@@ -132,18 +133,22 @@ async fn list(peer: &Peer, id: String, request: ToolListRequest) -> Handled {
     }))
 }
 
-fn cancel(peer: &Peer, request: ToolCancelRequest) -> Handled {
+fn cancel(peer: &A2ePeer, request: ToolCancelRequest) -> CapabilityResponse {
     let ok = peer
         .host()
         .cancel_request(&peer.session, &RequestId::new(request.call_id.as_str()));
-    Handled::with(Body::ToolCancelResponse(ToolCancelResponse {
+    CapabilityResponse::with(Body::ToolCancelResponse(ToolCancelResponse {
         req_id: String::new(),
         call_id: request.call_id,
         ok,
     }))
 }
 
-async fn call(peer: &Peer, id: String, request: ToolCallRequest) -> Result<Handled, ErrorMessage> {
+async fn call(
+    peer: &A2ePeer,
+    id: String,
+    request: ToolCallRequest,
+) -> Result<CapabilityResponse, ErrorMessage> {
     let conversation = &peer.conversation;
     if !conversation.is_called(&request.session_id) {
         return Err(ErrorMessage::new(
@@ -158,20 +163,20 @@ async fn call(peer: &Peer, id: String, request: ToolCallRequest) -> Result<Handl
         id.clone()
     };
     match conversation.outbox.begin(&key, Some(digest(&request))) {
-        Begun::New => {}
-        Begun::Same => return Ok(Handled::Taken),
-        Begun::Other => return Err(used_for_another()),
-        Begun::Behind => return Err(behind()),
+        RequestIdClaim::New => {}
+        RequestIdClaim::Same => return Ok(CapabilityResponse::Taken),
+        RequestIdClaim::Other => return Err(used_for_another()),
+        RequestIdClaim::Behind => return Err(behind()),
     }
     start(peer, key, id, request).await
 }
 
 async fn start(
-    peer: &Peer,
+    peer: &A2ePeer,
     key: String,
     id: String,
     request: ToolCallRequest,
-) -> Result<Handled, ErrorMessage> {
+) -> Result<CapabilityResponse, ErrorMessage> {
     let (conversation, background) = (&peer.conversation, request.background);
     let listener = Arc::new(CallListener::new(conversation, key, &id, &request));
     let mut call = CallRequest::new(
@@ -187,39 +192,39 @@ async fn start(
     call.total_time = Some(request.timeout);
     call.batch = request.batch;
     call.background = request.background;
-    call.listener = Some(Arc::clone(&listener) as Arc<dyn Listener>);
-    let told_early = conversation.transport == Transport::Http;
+    call.listener = Some(Arc::clone(&listener) as Arc<dyn EventListener>);
+    let told_early = conversation.transport == ConversationTransport::Http;
     if told_early {
-        call.acknowledged = Acknowledged::OnceOnRecord;
+        call.acknowledged = AcknowledgementTiming::OnceOnRecord;
     }
     let mut handle = peer.host().start(call).await;
     match handle.standing() {
-        Standing::Backgrounded => {
+        CallHandleState::Backgrounded => {
             handle.accepted().await;
             listener.goes_on(handle.invocation_id());
         }
         // A repeat of one in the background is told the same again.
-        Standing::Joined if background => listener.goes_on(handle.invocation_id()),
-        Standing::UnderWay => {
+        CallHandleState::Joined if background => listener.goes_on(handle.invocation_id()),
+        CallHandleState::UnderWay => {
             // Whoever reads the stream next gets the answer, so nobody leaving ends the call.
             handle.detach();
             if told_early {
                 handle.accepted().await;
             }
         }
-        Standing::Over(answer)
+        CallHandleState::Over(answer)
             if answer.result().error_class() == Some(ErrorClass::RequestConflict) =>
         {
             listener.let_go();
             return Err(used_for_another());
         }
-        Standing::Over(answer) => listener.ended(answer),
+        CallHandleState::Over(answer) => listener.ended(answer),
         // Begun in an earlier life of the host, so nobody listens to it.
-        Standing::Joined => {
+        CallHandleState::Joined => {
             tokio::spawn(async move { listener.ended(&handle.answer().await) });
         }
     }
-    Ok(Handled::Taken)
+    Ok(CapabilityResponse::Taken)
 }
 
 /// What makes two requests under one id the same.
@@ -247,29 +252,29 @@ pub(super) fn behind() -> ErrorMessage {
 
 /// Hears a call's events and its end for the session that asked.
 pub(super) struct CallListener {
-    conversation: Arc<Conversation>,
+    conversation: Arc<A2eConversation>,
     /// What the call is under way under.
     key: String,
     req_id: String,
     tool: String,
     streaming: bool,
     background: bool,
-    collected: Option<Mutex<Collected>>,
+    collected: Option<Mutex<CollectedEvents>>,
     /// Whether the caller asked for the events. Otherwise only results of plugins have them, as their clients expect.
     collects_for_all: bool,
-    asked: Option<Asked>,
+    asked: Option<AuditedRequest>,
     /// Whether there was an end to hear, or nobody is to hear of it.
     is_told: AtomicBool,
 }
 
 /// Events that wait for the answer they will stand in.
-struct Collected {
+struct CollectedEvents {
     limits: CollectLimits,
-    events: Vec<ToolEvent>,
+    events: Vec<ToolEventMessage>,
     bytes: usize,
 }
 
-impl Collected {
+impl CollectedEvents {
     fn new(limits: CollectLimits) -> Self {
         Self {
             limits,
@@ -278,7 +283,7 @@ impl Collected {
         }
     }
 
-    fn add(&mut self, event: &ToolEvent) {
+    fn add(&mut self, event: &ToolEventMessage) {
         let size = size_of_event(event);
         if self.events.len() < self.limits.events && self.bytes + size <= self.limits.bytes {
             self.bytes += size;
@@ -296,7 +301,7 @@ struct CollectLimits {
 
 impl CallListener {
     fn new(
-        conversation: &Arc<Conversation>,
+        conversation: &Arc<A2eConversation>,
         key: String,
         id: &str,
         request: &ToolCallRequest,
@@ -318,14 +323,14 @@ impl CallListener {
             streaming: request.streaming,
             background: request.background,
             collected: match (request.collect_events, request.streaming) {
-                (true, _) => Some(Mutex::new(Collected::new(MAX_COLLECTED))),
+                (true, _) => Some(Mutex::new(CollectedEvents::new(MAX_COLLECTED))),
                 (false, false) if !conversation.face.plugins().is_empty() => {
-                    Some(Mutex::new(Collected::new(MAX_UNSTREAMED)))
+                    Some(Mutex::new(CollectedEvents::new(MAX_UNSTREAMED)))
                 }
                 (false, _) => None,
             },
             collects_for_all: request.collect_events,
-            asked: Asked::now(
+            asked: AuditedRequest::now(
                 conversation,
                 id.to_owned(),
                 request.correlation_id.clone(),
@@ -352,7 +357,7 @@ impl CallListener {
 
     /// For a call that an earlier host began: its caller hears the end.
     pub(super) fn of_earlier(
-        conversation: &Arc<Conversation>,
+        conversation: &Arc<A2eConversation>,
         req_id: String,
         tool: String,
     ) -> Self {
@@ -377,19 +382,19 @@ impl CallListener {
     }
 }
 
-impl Listener for CallListener {
-    fn wants(&self) -> Wants {
+impl EventListener for CallListener {
+    fn wants(&self) -> EventInterest {
         let wanted = (self.streaming || self.collected.is_some()) && !self.background;
         if wanted {
-            Wants::ToolEvents
+            EventInterest::ToolEvents
         } else {
-            Wants::Nothing
+            EventInterest::Nothing
         }
     }
 
-    fn hear(&self, event: Event) -> Heard {
+    fn hear(&self, event: Event) -> EventDelivery {
         let Some(event) = projection::event(&self.req_id, &event) else {
-            return Heard::Taken;
+            return EventDelivery::Taken;
         };
         if let Some(collected) = &self.collected {
             collected.lock().add(&event);
@@ -397,11 +402,11 @@ impl Listener for CallListener {
         if self.streaming {
             self.conversation.outbox.push_event(event)
         } else {
-            Heard::Taken
+            EventDelivery::Taken
         }
     }
 
-    fn ended(&self, answer: &Arc<Answer>) {
+    fn ended(&self, answer: &Arc<RecordedResult>) {
         let events = self
             .collected
             .as_ref()

@@ -1,10 +1,10 @@
 //! The transports that carry A2E, as far as a conversation depends on them.
 
-use super::outbox::Readers;
+use super::outbox::OutboxReaderPolicy;
 
 /// What an agent came over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transport {
+pub(super) enum ConversationTransport {
     Http,
     Stdio,
     /// Stdio, by way of a process that joined this host after its last one had ended. The session is on record.
@@ -12,7 +12,7 @@ pub(super) enum Transport {
     InProcess,
 }
 
-impl Transport {
+impl ConversationTransport {
     /// The name in records.
     pub(super) fn face(self) -> &'static str {
         match self {
@@ -22,10 +22,10 @@ impl Transport {
         }
     }
 
-    pub(super) fn readers(self) -> Readers {
+    pub(super) fn readers(self) -> OutboxReaderPolicy {
         match self {
-            Self::Http => Readers::MayReturn,
-            Self::Stdio | Self::Rejoined | Self::InProcess => Readers::One,
+            Self::Http => OutboxReaderPolicy::MayReturn,
+            Self::Stdio | Self::Rejoined | Self::InProcess => OutboxReaderPolicy::One,
         }
     }
 }

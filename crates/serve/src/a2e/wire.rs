@@ -2,24 +2,24 @@
 
 use toolpost_a2e::{
     Body, ErrorCode, ErrorMessage, Message,
-    codec::{Framing, Outgoing, VERSION, encode_into, id_in},
+    codec::{Framing, OutgoingMessage, VERSION, encode_into, id_in},
     projection::{CallResponseView, MAX_TEXT},
 };
-use toolpost_core::Listing;
+use toolpost_core::SurfaceEntry;
 use uuid::Uuid;
 
 use super::{
     capability::definition,
-    outbox::{AnsweredCall, Item, Listed},
+    outbox::{AnsweredCall, Item, OutboxToolList},
 };
 
 /// Appends an item in its frame.
 pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
     match item {
-        Item::Message(message) => encode_into(out, &Outgoing::from(&**message), framing),
+        Item::Message(message) => encode_into(out, &OutgoingMessage::from(&**message), framing),
         Item::Event(event) => {
             let (id, ts) = (event.message_id(), event.at.or_else(now));
-            let message = Outgoing {
+            let message = OutgoingMessage {
                 kind: "tool/event",
                 id: &id,
                 version: VERSION,
@@ -41,7 +41,7 @@ pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
             );
             encode_into(
                 out,
-                &Outgoing {
+                &OutgoingMessage {
                     kind: "tool/call/resp",
                     id: &id,
                     version: VERSION,
@@ -57,7 +57,7 @@ pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
                 tools: Definitions(&list.tools),
             };
             let id = Uuid::new_v4().simple().to_string();
-            let message = Outgoing {
+            let message = OutgoingMessage {
                 kind: "tool/list/resp",
                 id: &id,
                 version: VERSION,
@@ -92,7 +92,7 @@ pub(super) fn message(item: Item) -> Message {
             }
         }
         Item::List(list) => {
-            let Listed {
+            let OutboxToolList {
                 req_id,
                 tools,
                 asked,
@@ -134,7 +134,7 @@ struct ListView<'a> {
     tools: Definitions<'a>,
 }
 
-struct Definitions<'a>(&'a [Listing]);
+struct Definitions<'a>(&'a [SurfaceEntry]);
 
 impl serde::Serialize for Definitions<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

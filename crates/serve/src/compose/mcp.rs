@@ -9,17 +9,17 @@ use std::{
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use toolpost_config::{
-    HostConfig, McpReach, McpServerConfig, McpText, McpUnresolved, McpValues, Resolved,
+    HostConfig, McpReach, McpServerConfig, McpText, McpUnresolved, McpValues, ResolvedMcpText,
 };
 use toolpost_core::{Host, MemoryPins, PinStore};
 use toolpost_model::{
-    BoxFuture, Declaration, EffectOrigin, Naming, SandboxProfile, Secret, SessionScope, Source,
-    SourceError, SourceHealth, SourceProblem, SourceSession, SourceState,
+    BoxFuture, Declaration, EffectOrigin, SandboxProfile, Secret, SessionScope, Source,
+    SourceError, SourceHealth, SourceProblem, SourceSession, SourceState, WireNaming,
 };
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    ChildSettings, McpEra, McpNewTools, McpParts, McpProgram, McpServer, McpSharing, McpSource,
-    McpStart, McpTransport,
+    ChildSettings, McpNewToolPolicy, McpParts, McpProgram, McpProtocolEra, McpServer, McpSharing,
+    McpSource, McpStartPolicy, McpTransport,
 };
 use toolpost_store::{DataDir, PinFiles};
 
@@ -73,7 +73,7 @@ pub(super) fn servers(
         secrets: Vec::new(),
     };
     for server in &config.mcp.servers {
-        match (Making {
+        match (McpServerSetup {
             config,
             handover,
             server,
@@ -239,14 +239,14 @@ enum UnreadablePath {
 }
 
 /// One server on its way.
-struct Making<'a> {
+struct McpServerSetup<'a> {
     config: &'a HostConfig,
     handover: &'a McpHandover,
     server: &'a McpServerConfig,
     secrets: Vec<String>,
 }
 
-impl Making<'_> {
+impl McpServerSetup<'_> {
     fn server(mut self) -> Result<(McpServer, Vec<String>), NotMade> {
         let server = self.server;
         let transport = match &server.reach {
@@ -277,13 +277,13 @@ impl Making<'_> {
             name: server.name.clone(),
             transport,
             era: match server.era {
-                toolpost_config::McpEra::Auto => McpEra::Auto,
-                toolpost_config::McpEra::Sessions => McpEra::Sessions,
-                toolpost_config::McpEra::Stateless => McpEra::Stateless,
+                toolpost_config::McpEra::Auto => McpProtocolEra::Auto,
+                toolpost_config::McpEra::Sessions => McpProtocolEra::Sessions,
+                toolpost_config::McpEra::Stateless => McpProtocolEra::Stateless,
             },
             naming: match server.naming {
-                toolpost_config::McpNaming::Namespaced => Naming::Namespaced,
-                toolpost_config::McpNaming::Bare => Naming::Bare,
+                toolpost_config::McpNaming::Namespaced => WireNaming::Namespaced,
+                toolpost_config::McpNaming::Bare => WireNaming::Bare,
             },
             sharing: match server.share {
                 toolpost_config::McpShare::Host => McpSharing::Host,
@@ -291,15 +291,15 @@ impl Making<'_> {
             },
             // A host that must have it finds out at once whether it does.
             start: match server.start {
-                toolpost_config::McpStart::Lazy if !server.required => McpStart::Lazy,
+                toolpost_config::McpStart::Lazy if !server.required => McpStartPolicy::Lazy,
                 toolpost_config::McpStart::Lazy | toolpost_config::McpStart::Eager => {
-                    McpStart::Eager
+                    McpStartPolicy::Eager
                 }
             },
             new_tools: match server.new_tools {
-                toolpost_config::McpNewTools::FirstUse => McpNewTools::FirstUse,
-                toolpost_config::McpNewTools::Ask => McpNewTools::Ask,
-                toolpost_config::McpNewTools::Take => McpNewTools::Take,
+                toolpost_config::McpNewTools::FirstUse => McpNewToolPolicy::FirstUse,
+                toolpost_config::McpNewTools::Ask => McpNewToolPolicy::Ask,
+                toolpost_config::McpNewTools::Take => McpNewToolPolicy::Take,
             },
             allow: server.allow.as_deref().map(patterns).transpose()?,
             deny: patterns(&server.deny)?,
@@ -427,7 +427,8 @@ impl Making<'_> {
         for (name, text) in texts {
             self.secrets
                 .extend(text.plain_secret(name).map(ToOwned::to_owned));
-            let Resolved { text, secrets } = self.resolved(&format!("{part}.{name}"), text)?;
+            let ResolvedMcpText { text, secrets } =
+                self.resolved(&format!("{part}.{name}"), text)?;
             self.secrets
                 .extend(secrets.iter().map(|secret| secret.reveal().to_owned()));
             values.insert(name.clone(), text);
@@ -439,7 +440,7 @@ impl Making<'_> {
         Ok(self.resolved(part, text)?.text)
     }
 
-    fn resolved(&self, part: &str, text: &McpText) -> Result<Resolved, NotMade> {
+    fn resolved(&self, part: &str, text: &McpText) -> Result<ResolvedMcpText, NotMade> {
         text.resolve(&self.handover.values)
             .map_err(|missing| NotMade::Reference {
                 part: part.to_owned(),
@@ -492,8 +493,8 @@ impl Source for UnusableServer {
         EffectOrigin::Claimed
     }
 
-    fn naming(&self) -> Naming {
-        Naming::Namespaced
+    fn naming(&self) -> WireNaming {
+        WireNaming::Namespaced
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {

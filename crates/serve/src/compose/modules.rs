@@ -15,7 +15,7 @@ use std::{
 };
 
 use toolpost_amplifier::{
-    LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport,
+    LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, ModuleTransport, PlannedModule,
 };
 use toolpost_config::{
     AmplifierCore, HostConfig, ModuleIsolation, NativeToolsChoice, PluginConfig, is_reserved_name,
@@ -25,9 +25,9 @@ use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
     BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, FolderSharing, Isolation,
-    ModuleStandings, Packages, PluginHost, Prepared, Progress, PythonModule, PythonModules,
-    PythonPackage, PythonParts, PythonSettings, RustModule, RustModules, Supply, UnloadedModules,
-    Workspace, resolve,
+    ModuleSetupProgress, ModuleStandings, Packages, PluginHost, PreparedEnvironment, PythonModule,
+    PythonModules, PythonPackage, PythonParts, PythonSettings, RustModule, RustModules, Supply,
+    UnloadedModules, Workspace, resolve,
 };
 use toolpost_store::DataDir;
 
@@ -66,7 +66,7 @@ pub enum ModulesError {
 }
 
 /// Is told which module is at which step.
-pub type ModuleProgress = Box<dyn FnMut(&ModuleId, Progress) + Send>;
+pub type ModuleProgress = Box<dyn FnMut(&ModuleId, ModuleSetupProgress) + Send>;
 
 /// What modules get beside the configuration.
 #[derive(Default)]
@@ -130,12 +130,12 @@ pub(super) async fn modules(
     let supply = module_supply(config, Some(launcher.clone())).map_err(NativeError::from)?;
     let supply = Arc::new(supply.ok_or(ModulesError::NoCache)?);
     let mut progress = handover.progress.unwrap_or_else(|| Box::new(|_, _| {}));
-    let process = Process {
+    let process = ModuleProcessSettings {
         launcher,
         workspace,
         children,
     };
-    let mut loading = Loading::new(config, process);
+    let mut loading = ModuleLoader::new(config, process);
     let fetcher = Fetcher::new(Arc::clone(&supply));
     for module in &config.modules {
         if let Some(refused) = refuse_reserved_name(module) {
@@ -145,9 +145,12 @@ pub(super) async fn modules(
         let mut told = |step| progress(&module.id, step);
         let loaded = match ready(module, &fetcher, &mut told).await {
             Ok(ready) => {
-                if let Transport::Wasm { artifact, .. } = &ready.transport {
+                if let ModuleTransport::Wasm { artifact, .. } = &ready.transport {
                     // A large component takes a while, the first time.
-                    told(Progress::Step(format!("compiling {}", artifact.display())));
+                    told(ModuleSetupProgress::Step(format!(
+                        "compiling {}",
+                        artifact.display()
+                    )));
                 }
                 loading.take(module, ready).await
             }
@@ -164,29 +167,29 @@ pub(super) async fn modules(
 }
 
 /// A module whose code is here.
-struct Ready {
+struct ModuleCodeLocation {
     /// `None`: a package of the environment.
     root: Option<PathBuf>,
-    transport: Transport,
+    transport: ModuleTransport,
 }
 
 async fn ready(
     module: &PlannedModule,
     fetcher: &Fetcher,
-    progress: &mut (dyn FnMut(Progress) + Send),
-) -> Result<Ready, LoadFailure> {
+    progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+) -> Result<ModuleCodeLocation, LoadFailure> {
     match fetcher.fetch(module, progress).await?.root {
         // What the package index has is Python.
-        None => Ok(Ready {
+        None => Ok(ModuleCodeLocation {
             root: None,
-            transport: Transport::Python,
+            transport: ModuleTransport::Python,
         }),
         Some(root) => {
             let resolved = resolve(module, &root)?;
             for note in &resolved.notes {
                 tracing::info!(module = module.id.as_str(), "{note}");
             }
-            Ok(Ready {
+            Ok(ModuleCodeLocation {
                 root: Some(resolved.root),
                 transport: resolved.transport,
             })
@@ -195,16 +198,16 @@ async fn ready(
 }
 
 /// What the processes of modules are started with.
-struct Process {
+struct ModuleProcessSettings {
     launcher: Launcher,
     workspace: Arc<Workspace>,
     children: ChildSettings,
 }
 
 /// Modules on their way.
-struct Loading<'a> {
+struct ModuleLoader<'a> {
     config: &'a HostConfig,
-    process: Process,
+    process: ModuleProcessSettings,
     #[cfg(feature = "wasm")]
     components: component::Components,
     modules: LoadedModules,
@@ -215,8 +218,8 @@ struct Loading<'a> {
     failures: Vec<LoadFailure>,
 }
 
-impl<'a> Loading<'a> {
-    fn new(config: &'a HostConfig, process: Process) -> Self {
+impl<'a> ModuleLoader<'a> {
+    fn new(config: &'a HostConfig, process: ModuleProcessSettings) -> Self {
         Self {
             config,
             process,
@@ -229,11 +232,15 @@ impl<'a> Loading<'a> {
         }
     }
 
-    async fn take(&mut self, module: &PlannedModule, ready: Ready) -> Result<(), LoadFailure> {
+    async fn take(
+        &mut self,
+        module: &PlannedModule,
+        ready: ModuleCodeLocation,
+    ) -> Result<(), LoadFailure> {
         match ready.transport {
-            Transport::Python => self.python.push(python_module(module, ready.root)),
+            ModuleTransport::Python => self.python.push(python_module(module, ready.root)),
             #[cfg(feature = "wasm")]
-            Transport::Wasm { artifact, sha256 } => {
+            ModuleTransport::Wasm { artifact, sha256 } => {
                 let (config, sha256) = (self.config, sha256.as_deref());
                 match module.kind {
                     ModuleKind::Tool => {
@@ -253,17 +260,17 @@ impl<'a> Loading<'a> {
                 }
             }
             #[cfg(not(feature = "wasm"))]
-            Transport::Wasm { .. } => {
+            ModuleTransport::Wasm { .. } => {
                 return Err(not_built_in(module, "a WebAssembly component", "wasm"));
             }
             #[cfg(feature = "grpc")]
-            Transport::Grpc { endpoint } => {
+            ModuleTransport::Grpc { endpoint } => {
                 self.modules
                     .sources
                     .push(Arc::new(grpc::running(module, &endpoint)?));
             }
             #[cfg(feature = "grpc")]
-            Transport::Rust { name } => {
+            ModuleTransport::Rust { name } => {
                 let source = grpc::sidecar(
                     self.config,
                     module,
@@ -274,7 +281,7 @@ impl<'a> Loading<'a> {
                 self.modules.sources.push(Arc::new(source));
             }
             #[cfg(not(feature = "grpc"))]
-            Transport::Grpc { .. } | Transport::Rust { .. } => {
+            ModuleTransport::Grpc { .. } | ModuleTransport::Rust { .. } => {
                 return Err(not_built_in(module, "served over gRPC", "grpc"));
             }
         }
@@ -285,7 +292,7 @@ impl<'a> Loading<'a> {
     async fn start_python(
         &mut self,
         supply: &Arc<Supply>,
-        progress: &mut (dyn FnMut(&ModuleId, Progress) + Send),
+        progress: &mut (dyn FnMut(&ModuleId, ModuleSetupProgress) + Send),
     ) {
         let Some(first) = self.python.first().map(|module| module.planned.id.clone()) else {
             return;
@@ -301,7 +308,7 @@ impl<'a> Loading<'a> {
         let prepared = packages
             .prepare(&wanted, wish, &mut |step| progress(&first, step))
             .await;
-        let Prepared {
+        let PreparedEnvironment {
             environment,
             failures,
         } = match prepared {
@@ -365,7 +372,7 @@ impl<'a> Loading<'a> {
             later_paths: environment.later_paths,
             ..usual
         };
-        let Process {
+        let ModuleProcessSettings {
             launcher,
             workspace,
             children,

@@ -10,13 +10,14 @@ use toolpost_config::{
     CommandConfig, CredentialConfig, HostConfig, NetworkConfig, ParameterConfig, ParameterKind,
 };
 use toolpost_core::CredentialGrant;
-use toolpost_model::{Access, Secret, ToolSet};
+use toolpost_model::{ResourceAccess, Secret, ToolSet};
 use toolpost_sandbox::{Launcher, ProcessLimits};
 use toolpost_sources::{
-    ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
-    CommandParameter, Credential, CredentialHeader, CredentialHeaderError, HostEnvironment,
-    NativeParts, NetworkSettings, ParameterType, PatternError, PrivateTarget, Protection,
-    SpoolDirectory, UrlPrefix, UrlPrefixError, Workspace, WorkspaceError, native_source,
+    ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError,
+    CommandOutputFormat, CommandParameter, CommandParameterType, Credential, CredentialHeader,
+    CredentialHeaderError, HostEnvironment, NativeParts, NetworkSettings, PrivateTarget,
+    Protection, ProtectionPatternError, SpoolDirectory, UrlPrefix, UrlPrefixError, Workspace,
+    WorkspaceError, native_source,
 };
 use toolpost_store::DataDir;
 
@@ -30,7 +31,7 @@ pub enum NativeError {
     Workspace(#[from] WorkspaceError),
     /// A protected path is no pattern.
     #[error(transparent)]
-    Protect(#[from] PatternError),
+    Protect(#[from] ProtectionPatternError),
     /// A URL of the network section cannot be one.
     #[error(transparent)]
     Url(#[from] UrlPrefixError),
@@ -173,7 +174,7 @@ pub(super) fn children(
     };
     let written = workspace
         .roots()
-        .filter(|(_, access)| *access == Access::Write);
+        .filter(|(_, access)| *access == ResourceAccess::Write);
     let writable: Vec<PathBuf> = written.map(|(path, _)| path.to_owned()).collect();
     ChildSettings {
         profile: sandbox.profile,
@@ -260,9 +261,9 @@ fn declared(command: &CommandConfig, config: &HostConfig) -> CommandDeclaration 
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect(),
         output: match command.output {
-            toolpost_config::CommandOutput::Text => CommandOutput::Text,
-            toolpost_config::CommandOutput::Json => CommandOutput::Json,
-            toolpost_config::CommandOutput::Lines => CommandOutput::Lines,
+            toolpost_config::CommandOutput::Text => CommandOutputFormat::Text,
+            toolpost_config::CommandOutput::Json => CommandOutputFormat::Json,
+            toolpost_config::CommandOutput::Lines => CommandOutputFormat::Lines,
         },
         success_codes: command.success_codes.clone(),
         deferred: command.deferred,
@@ -274,20 +275,20 @@ fn declared(command: &CommandConfig, config: &HostConfig) -> CommandDeclaration 
 
 fn parameter(parameter: &ParameterConfig) -> (String, CommandParameter) {
     let kind = match &parameter.kind {
-        ParameterKind::String { pattern } => ParameterType::Text {
+        ParameterKind::String { pattern } => CommandParameterType::Text {
             pattern: pattern.clone(),
         },
-        ParameterKind::Integer { minimum, maximum } => ParameterType::Integer {
+        ParameterKind::Integer { minimum, maximum } => CommandParameterType::Integer {
             minimum: *minimum,
             maximum: *maximum,
         },
-        ParameterKind::Number { minimum, maximum } => ParameterType::Number {
+        ParameterKind::Number { minimum, maximum } => CommandParameterType::Number {
             minimum: minimum.clone(),
             maximum: maximum.clone(),
         },
-        ParameterKind::Boolean => ParameterType::Boolean,
-        ParameterKind::Path => ParameterType::Path,
-        ParameterKind::Enum(values) => ParameterType::Choice(values.clone()),
+        ParameterKind::Boolean => CommandParameterType::Boolean,
+        ParameterKind::Path => CommandParameterType::Path,
+        ParameterKind::Enum(values) => CommandParameterType::Choice(values.clone()),
     };
     let made = CommandParameter {
         kind,

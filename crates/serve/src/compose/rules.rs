@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use toolpost_config::HostConfig;
-use toolpost_core::{Places, Policy, PolicySpec};
-use toolpost_model::{Mode, Rule, RuleOrigin};
+use toolpost_core::{PathBaseFolders, Policy, PolicySpec};
+use toolpost_model::{PermissionMode, Rule, RuleOrigin};
 use toolpost_sources::allowed_message_patterns;
 
 use super::StartError;
@@ -29,8 +29,11 @@ pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
 /// its agent, and the operator added the plugin for that. The modes without questions leave nothing to such a default.
 fn plugin_rules(config: &HostConfig) -> Vec<Rule> {
     let has_default = match config.mode {
-        Mode::Plan | Mode::NeverAsk => false,
-        Mode::Default | Mode::Edits | Mode::Sandboxed | Mode::Bypass => !config.plugins.is_empty(),
+        PermissionMode::Plan | PermissionMode::NeverAsk => false,
+        PermissionMode::Default
+        | PermissionMode::Edits
+        | PermissionMode::Sandboxed
+        | PermissionMode::Bypass => !config.plugins.is_empty(),
     };
     let patterns = allowed_message_patterns().filter(|_| has_default);
     let rules = patterns.map(|pattern| {
@@ -44,10 +47,10 @@ fn plugin_rules(config: &HostConfig) -> Vec<Rule> {
 }
 
 /// Where paths in rules begin.
-pub(super) fn places(config: &HostConfig) -> Places {
+pub(super) fn places(config: &HostConfig) -> PathBaseFolders {
     // Tools tell real paths, so rules must begin in the real folders too.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    Places {
+    PathBaseFolders {
         workspace: config.workspace.as_deref().map(real),
         home: config.environment.home.clone(),
         roots: config.roots.iter().map(|root| real(&root.path)).collect(),

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use toolpost_config::{HostConfig, ModuleInstall};
-use toolpost_model::Access;
+use toolpost_model::ResourceAccess;
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    ChildEnvironment, HostEnvironment, NetworkSettings, PrivateTarget, Reach, SUPPLY_VARIABLES,
-    Supply, UrlPrefixError,
+    ChildEnvironment, HostEnvironment, ModuleFetchPolicy, NetworkSettings, PrivateTarget,
+    SUPPLY_VARIABLES, Supply, UrlPrefixError,
 };
 
 /// What modules are fetched with; `None` where the configuration has no cache.
@@ -25,7 +25,7 @@ pub fn module_supply(
     let written = config
         .roots
         .iter()
-        .filter(|root| root.access == Access::Write)
+        .filter(|root| root.access == ResourceAccess::Write)
         .map(|root| &root.path);
     let writable: Vec<PathBuf> = config.workspace.iter().chain(written).cloned().collect();
     let mut variables = config.amplifier.variables(&config.environment);
@@ -50,8 +50,8 @@ pub fn module_supply(
             ..NetworkSettings::default()
         },
         reach: match config.amplifier.install {
-            ModuleInstall::Auto => Reach::Online,
-            ModuleInstall::Offline => Reach::Offline,
+            ModuleInstall::Auto => ModuleFetchPolicy::Online,
+            ModuleInstall::Offline => ModuleFetchPolicy::Offline,
         },
         python: config.amplifier.python.clone(),
         required: config.sandbox.require,

@@ -10,10 +10,10 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
-use toolpost_a2a::{ToolEvent, producer::Begun};
+use toolpost_a2a::{ToolEvent, producer::ToolCallStart};
 use toolpost_core::{ModuleEvent, Witness, WitnessedCall, WitnessedEnd, WitnessedStart};
 use toolpost_model::{
-    ApprovalStatus, ErrorClass, Event, EventBody, InvocationId, Principal, Role, SessionId,
+    ApprovalStatus, ErrorClass, Event, EventBody, InvocationId, Principal, PrincipalRole, SessionId,
 };
 
 use super::vocabulary;
@@ -42,11 +42,11 @@ pub(super) enum News {
 }
 
 /// An event that a module emitted, and its call.
-pub(super) type Emitted = Arc<(InvocationId, ModuleEvent)>;
+pub(super) type CallModuleEvent = Arc<(InvocationId, ModuleEvent)>;
 
 /// No more streams are taken.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Crowded {
+pub(crate) enum FeedCapacityError {
     #[error("{OF_SESSION} streams of the same calls are open already")]
     Session,
     #[error(transparent)]
@@ -56,24 +56,24 @@ pub(crate) enum Crowded {
 /// Hears of every call, and tells those who watch its session.
 pub(crate) struct Hub {
     places: OpenStreams,
-    state: Mutex<State>,
+    state: Mutex<FeedHubState>,
     /// How many streams there are, so that no news is made where nobody listens.
     streams: AtomicUsize,
 }
 
 #[derive(Default)]
-struct State {
+struct FeedHubState {
     /// Without a session: all of them.
-    watched: HashMap<Option<SessionId>, Watched>,
+    watched: HashMap<Option<SessionId>, FeedChannels>,
     /// Every call that began and has not ended, oldest first. An id costs next to nothing beside the call itself.
-    open: BTreeMap<InvocationId, Open>,
+    open: BTreeMap<InvocationId, UnfinishedCall>,
     /// Of how many of them it is kept how they began.
     beginnings: usize,
 }
 
 /// A call that has not ended.
 #[derive(Clone)]
-pub(super) struct Open {
+pub(super) struct UnfinishedCall {
     session: SessionId,
     /// How it began.
     pub(super) begun: Option<Arc<(InvocationId, ToolEvent)>>,
@@ -81,10 +81,10 @@ pub(super) struct Open {
     pub(super) question: Option<InvocationId>,
 }
 
-struct Watched {
+struct FeedChannels {
     news: broadcast::Sender<News>,
     /// Apart from the news, so that a module that emits many events drives no news out.
-    module_events: broadcast::Sender<Emitted>,
+    module_events: broadcast::Sender<CallModuleEvent>,
     streams: usize,
     /// Those of them that agents read.
     of_agents: usize,
@@ -105,21 +105,21 @@ impl Hub {
         self: &Arc<Self>,
         session: Option<&SessionId>,
         reader: &Principal,
-    ) -> Result<(Watching, Vec<(InvocationId, Open)>), Crowded> {
+    ) -> Result<(Watching, Vec<(InvocationId, UnfinishedCall)>), FeedCapacityError> {
         let place = self.places.take(reader)?;
-        let of_agent = usize::from(reader.role == Role::Agent);
+        let of_agent = usize::from(reader.role == PrincipalRole::Agent);
         let mut state = self.state.lock();
         let watched = state
             .watched
             .entry(session.cloned())
-            .or_insert_with(|| Watched {
+            .or_insert_with(|| FeedChannels {
                 news: broadcast::channel(WAITING).0,
                 module_events: broadcast::channel(WAITING).0,
                 streams: 0,
                 of_agents: 0,
             });
         if of_agent > 0 && watched.of_agents >= OF_SESSION {
-            return Err(Crowded::Session);
+            return Err(FeedCapacityError::Session);
         }
         watched.streams += 1;
         watched.of_agents += of_agent;
@@ -127,7 +127,8 @@ impl Hub {
         self.streams.fetch_add(1, Ordering::SeqCst);
         let news = watched.news.subscribe();
         let module_events = watched.module_events.subscribe();
-        let is_watched = |open: &Open| session.is_none_or(|session| open.session == *session);
+        let is_watched =
+            |open: &UnfinishedCall| session.is_none_or(|session| open.session == *session);
         let open = state.open.iter().filter(|(_, open)| is_watched(open));
         let open = open.map(|(id, open)| (*id, open.clone())).collect();
         let (hub, session) = (Arc::clone(self), session.cloned());
@@ -145,7 +146,7 @@ impl Hub {
     }
 
     /// Changes what is known of an open call.
-    fn note(&self, id: InvocationId, change: impl FnOnce(&mut Open)) {
+    fn note(&self, id: InvocationId, change: impl FnOnce(&mut UnfinishedCall)) {
         if let Some(open) = self.state.lock().open.get_mut(&id) {
             change(open);
         }
@@ -159,7 +160,7 @@ impl Hub {
     fn send<T: Clone>(
         &self,
         session: &SessionId,
-        channel: impl Fn(&Watched) -> broadcast::Sender<T>,
+        channel: impl Fn(&FeedChannels) -> broadcast::Sender<T>,
         message: impl FnOnce() -> Option<T>,
     ) {
         if self.streams.load(Ordering::SeqCst) == 0 {
@@ -183,7 +184,7 @@ impl Hub {
 
 impl Witness for Hub {
     fn begun(&self, call: &WitnessedCall, start: &WitnessedStart<'_>) {
-        let begun = Begun {
+        let begun = ToolCallStart {
             tool_call_id: &call.invocation_id.to_string(),
             tool_name: &call.tool,
             input: Some(start.arguments),
@@ -194,7 +195,7 @@ impl Witness for Hub {
             let mut state = self.state.lock();
             let kept = (state.beginnings < BEGINNINGS).then(|| Arc::clone(&begun));
             state.beginnings += usize::from(kept.is_some());
-            let open = Open {
+            let open = UnfinishedCall {
                 session: call.session_id.clone(),
                 begun: kept,
                 question: None,
@@ -262,7 +263,7 @@ impl Witness for Hub {
 /// One stream's ear. Dropping it gives its place back.
 pub(super) struct Watching {
     pub(super) news: broadcast::Receiver<News>,
-    pub(super) module_events: broadcast::Receiver<Emitted>,
+    pub(super) module_events: broadcast::Receiver<CallModuleEvent>,
     hub: Arc<Hub>,
     session: Option<SessionId>,
     of_agent: usize,

@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
-use toolpost_a2a::{ToolEvent, producer::Begun};
+use toolpost_a2a::{ToolEvent, producer::ToolCallStart};
 use toolpost_core::{
     CallOnRecord, EndOnRecord, Host, JournalError, ModuleEvent, RecordKind, StoredRecord,
     question_of, verdict_of,
@@ -22,11 +22,11 @@ use toolpost_core::{
 use toolpost_model::{InvocationId, Principal};
 
 use super::{
-    Crowded, Hub, Vocabulary,
-    hub::{News, Open, Watching},
+    FeedCapacityError, Hub, Vocabulary,
+    hub::{News, UnfinishedCall, Watching},
     module_events::SentModuleEvents,
-    range::{From, Whose},
-    vocabulary::{self, Closing, Words},
+    range::{FeedStart, Whose},
+    vocabulary::{self, FeedFrameWriter, StreamEndReason},
 };
 use crate::http::{KEEP_ALIVE, STILL_HERE};
 
@@ -44,7 +44,7 @@ pub(crate) struct Pump {
     host: Host,
     whose: Whose,
     watching: Watching,
-    words: Words,
+    words: FeedFrameWriter,
     /// The last record that was looked at.
     place: u64,
     /// There may be more in the journal than was read.
@@ -57,18 +57,18 @@ pub(crate) struct Pump {
     asked: HashMap<InvocationId, InvocationId>,
     /// What was heard of and is on record by now, but perhaps not where this stream reads: it is looked for once the
     /// stream has read up to this number.
-    late: Vec<(u64, Late)>,
-    answered: Vec<Late>,
+    late: Vec<(u64, AwaitedRecord)>,
+    answered: Vec<AwaitedRecord>,
     sent_module_events: SentModuleEvents,
     untold: VecDeque<Bytes>,
     alive: Interval,
     closing: CancellationToken,
-    ending: Ending,
+    ending: StreamEndPhase,
 }
 
 /// Something that was heard of before it was read.
 #[derive(Clone, Copy)]
-enum Late {
+enum AwaitedRecord {
     /// A call ended.
     End(InvocationId),
     /// A question of a call was answered.
@@ -80,7 +80,7 @@ enum Late {
 
 /// How near a stream is to its end.
 #[derive(Clone, Copy)]
-enum Ending {
+enum StreamEndPhase {
     NotYet,
     /// The session was let go of. Whether it is closed, and what became of its calls, is on record by then.
     Waits {
@@ -98,17 +98,17 @@ impl Pump {
         hub: &Arc<Hub>,
         whose: Whose,
         reader: &Principal,
-        (vocabulary, from): (Vocabulary, From),
+        (vocabulary, from): (Vocabulary, FeedStart),
         closing: CancellationToken,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, FeedOpenError> {
         // Before anything is heard: a call that is open then has no end before this place, or it is looked for.
         let head = host.journal_head().await?;
         let (watching, open) = hub.watch(whose.session(), reader)?;
         let place = match from {
-            From::Now => head.seq,
-            From::Start => 0,
+            FeedStart::Now => head.seq,
+            FeedStart::Start => 0,
             // Records may be lost with the power; then the reader has all that there is.
-            From::After(seq) => seq.min(head.seq),
+            FeedStart::After(seq) => seq.min(head.seq),
         };
         let mut alive = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -116,7 +116,7 @@ impl Pump {
             host,
             whose,
             watching,
-            words: Words::of(vocabulary),
+            words: FeedFrameWriter::of(vocabulary),
             place,
             is_due: true,
             open: HashSet::new(),
@@ -128,11 +128,11 @@ impl Pump {
             untold: VecDeque::new(),
             alive,
             closing,
-            ending: Ending::NotYet,
+            ending: StreamEndPhase::NotYet,
         };
         let ids: Vec<InvocationId> = open.iter().map(|(id, _)| *id).collect();
         pump.untold.push_back(pump.words.opening(place, &ids));
-        if place + 1 < head.first && from != From::Start {
+        if place + 1 < head.first && from != FeedStart::Start {
             pump.untold
                 .push_back(vocabulary::remark("some records before this were removed"));
         }
@@ -141,7 +141,7 @@ impl Pump {
     }
 
     /// Tells the calls that are open already, then what they wait for.
-    fn join(&mut self, calls: &[(InvocationId, Open)]) {
+    fn join(&mut self, calls: &[(InvocationId, UnfinishedCall)]) {
         for begun in calls.iter().filter_map(|(_, open)| open.begun.as_deref()) {
             self.begin(begun);
         }
@@ -165,7 +165,7 @@ impl Pump {
             if let Some(frame) = self.untold.pop_front() {
                 return Some(frame);
             }
-            if matches!(self.ending, Ending::Over) {
+            if matches!(self.ending, StreamEndPhase::Over) {
                 return None;
             }
             if self.is_due {
@@ -210,7 +210,7 @@ impl Pump {
                 }
             }
             News::Answered(call, question) => {
-                self.answered.push(Late::Answer { call, question });
+                self.answered.push(AwaitedRecord::Answer { call, question });
                 self.is_due = true;
             }
             News::Recorded => self.is_due = true,
@@ -264,7 +264,7 @@ impl Pump {
         self.is_due |= page.up_to > self.place;
         self.place = page.up_to;
         self.catch_up(ended).await;
-        if let Ending::Waits { until, is_closed } = self.ending
+        if let StreamEndPhase::Waits { until, is_closed } = self.ending
             && !self.is_due
         {
             let is_late = Instant::now() >= until;
@@ -272,7 +272,7 @@ impl Pump {
                 self.end();
             } else if is_late {
                 // It only left memory.
-                self.ending = Ending::NotYet;
+                self.ending = StreamEndPhase::NotYet;
             }
         }
     }
@@ -283,7 +283,7 @@ impl Pump {
         for id in &ended {
             self.live.remove(id);
         }
-        let mut heard: Vec<Late> = ended.into_iter().map(Late::End).collect();
+        let mut heard: Vec<AwaitedRecord> = ended.into_iter().map(AwaitedRecord::End).collect();
         heard.append(&mut self.answered);
         heard.retain(|late| self.is_untold(*late));
         if !heard.is_empty() {
@@ -305,16 +305,16 @@ impl Pump {
         }
     }
 
-    fn is_untold(&self, late: Late) -> bool {
+    fn is_untold(&self, late: AwaitedRecord) -> bool {
         match late {
-            Late::End(call) => self.open.contains(&call),
-            Late::Answer { call, question } => self.asked.get(&call) == Some(&question),
+            AwaitedRecord::End(call) => self.open.contains(&call),
+            AwaitedRecord::Answer { call, question } => self.asked.get(&call) == Some(&question),
         }
     }
 
-    async fn tell_late(&mut self, late: Late) {
+    async fn tell_late(&mut self, late: AwaitedRecord) {
         match late {
-            Late::End(id) => {
+            AwaitedRecord::End(id) => {
                 let call = self
                     .host
                     .recorded_call(id, self.whose.principal())
@@ -326,7 +326,7 @@ impl Pump {
                 let Some(end) = &call.end else { return };
                 self.end_call(id, &call, end, None);
             }
-            Late::Answer { call, question } => {
+            AwaitedRecord::Answer { call, question } => {
                 self.asked.remove(&call);
                 self.untold
                     .extend(self.words.decided(call, question, None, None));
@@ -374,7 +374,7 @@ impl Pump {
         // Told with its end where it was not told before, so that no reader meets an end without a call.
         if self.open_call(id) {
             let tool_call_id = id.to_string();
-            let begun = Begun {
+            let begun = ToolCallStart {
                 tool_call_id: &tool_call_id,
                 tool_name: &call.tool,
                 input: call.sent.as_ref(),
@@ -435,7 +435,7 @@ impl Pump {
     fn wait_for_last_ends(&mut self, is_closed: bool) {
         match self.whose {
             Whose::Session(_) => {
-                self.ending = Ending::Waits {
+                self.ending = StreamEndPhase::Waits {
                     until: Instant::now() + LAST_ENDS,
                     is_closed,
                 };
@@ -489,33 +489,33 @@ impl Pump {
 
     fn end(&mut self) {
         let why = match self.ending {
-            Ending::Over => return,
-            Ending::Waits {
+            StreamEndPhase::Over => return,
+            StreamEndPhase::Waits {
                 is_closed: true, ..
-            } => Closing::SessionClosed,
-            Ending::Waits {
+            } => StreamEndReason::SessionClosed,
+            StreamEndPhase::Waits {
                 is_closed: false, ..
             }
-            | Ending::NotYet => Closing::Shutdown,
+            | StreamEndPhase::NotYet => StreamEndReason::Shutdown,
         };
-        self.ending = Ending::Over;
+        self.ending = StreamEndPhase::Over;
         self.untold.push_back(self.words.closing(why));
     }
 }
 
 /// While a session is being closed, its records are looked at without being told.
-async fn look_again(ending: Ending) {
+async fn look_again(ending: StreamEndPhase) {
     match ending {
-        Ending::Waits { .. } => sleep_until(Instant::now() + LOOK_AGAIN).await,
-        Ending::NotYet | Ending::Over => std::future::pending().await,
+        StreamEndPhase::Waits { .. } => sleep_until(Instant::now() + LOOK_AGAIN).await,
+        StreamEndPhase::NotYet | StreamEndPhase::Over => std::future::pending().await,
     }
 }
 
 /// Why a stream cannot begin.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum OpenError {
+pub(crate) enum FeedOpenError {
     #[error(transparent)]
-    Crowded(#[from] Crowded),
+    Crowded(#[from] FeedCapacityError),
     #[error(transparent)]
     Journal(#[from] JournalError),
 }

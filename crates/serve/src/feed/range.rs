@@ -7,7 +7,7 @@ use toolpost_model::{Principal, SessionId};
 
 /// Where a stream begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum From {
+pub(crate) enum FeedStart {
     /// With what happens next.
     Now,
     /// With the oldest record.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolpost_a2a::{
     ToolEvent,
-    producer::{Ended, took},
+    producer::{ToolCallEnd, took},
     ui_stream::{DONE, UiChunk, UiStream, UiVersion},
 };
 use toolpost_core::ModuleEvent;
@@ -26,12 +26,12 @@ pub(crate) enum Vocabulary {
 }
 
 /// Writes the frames of one stream.
-pub(super) enum Words {
+pub(super) enum FeedFrameWriter {
     ToolEvents,
     AiSdk(UiStream),
 }
 
-impl Words {
+impl FeedFrameWriter {
     pub(super) fn of(vocabulary: Vocabulary) -> Self {
         match vocabulary {
             Vocabulary::ToolEvents => Self::ToolEvents,
@@ -74,7 +74,7 @@ impl Words {
         id: Option<u64>,
     ) -> Option<Bytes> {
         match self {
-            Self::ToolEvents => Some(approval(call, question, Step::Asked, id)),
+            Self::ToolEvents => Some(approval(call, question, ApprovalEventState::Asked, id)),
             Self::AiSdk(stream) => {
                 let told = stream.approval_requested(&call.to_string(), &question.to_string())?;
                 Some(chunk(&told, id).into())
@@ -91,7 +91,7 @@ impl Words {
         id: Option<u64>,
     ) -> Option<Bytes> {
         match self {
-            Self::ToolEvents => Some(approval(call, question, Step::Decided, id)),
+            Self::ToolEvents => Some(approval(call, question, ApprovalEventState::Decided, id)),
             Self::AiSdk(stream) => {
                 let (approved, reason) = match verdict? {
                     Verdict::Allow { .. } => (true, None),
@@ -149,7 +149,7 @@ impl Words {
     }
 
     /// The last words.
-    pub(super) fn closing(&self, why: Closing) -> Bytes {
+    pub(super) fn closing(&self, why: StreamEndReason) -> Bytes {
         Bytes::from(match self {
             Self::ToolEvents => {
                 format!(
@@ -165,7 +165,7 @@ impl Words {
 /// Why a stream ends.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Closing {
+pub(super) enum StreamEndReason {
     /// There is nothing more to come, ever.
     SessionClosed,
     /// The host goes; it, or the next one, can be asked again.
@@ -175,21 +175,26 @@ pub(super) enum Closing {
 /// How far a question is.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Step {
+enum ApprovalEventState {
     Asked,
     Decided,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Approval {
+struct ApprovalEventBody {
     tool_call_id: InvocationId,
     approval_id: InvocationId,
-    state: Step,
+    state: ApprovalEventState,
 }
 
-fn approval(call: InvocationId, question: InvocationId, state: Step, id: Option<u64>) -> Bytes {
-    let told = Approval {
+fn approval(
+    call: InvocationId,
+    question: InvocationId,
+    state: ApprovalEventState,
+    id: Option<u64>,
+) -> Bytes {
+    let told = ApprovalEventBody {
         tool_call_id: call,
         approval_id: question,
         state,
@@ -214,7 +219,7 @@ pub(super) fn ended(
     result: &ToolResult,
 ) -> ToolEvent {
     let duration = took(result);
-    Ended {
+    ToolCallEnd {
         tool_call_id: &id.to_string(),
         tool_name: tool,
         input: arguments,

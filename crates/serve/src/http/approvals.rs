@@ -21,24 +21,25 @@ use tokio::{
     time::{Interval, MissedTickBehavior, interval},
 };
 use tokio_util::sync::CancellationToken;
-use toolpost_core::{ApprovalError, Closed, Host};
+use toolpost_core::{ApprovalError, Host, QuestionClosure};
 use toolpost_model::{InvocationId, PermissionRequest, Principal, Verdict};
 
 use super::{
-    KEEP_ALIVE, Named, Problem, STILL_HERE, Shared, accepts_events, operators_only, read_body,
+    HttpProblem, KEEP_ALIVE, RouteParameter, RouteState, STILL_HERE, accepts_events,
+    operators_only, read_body,
 };
 
 /// What waits for an answer; as a stream, what happens to it from now on.
 pub(super) async fn list(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     operators_only(&principal)?;
     if !accepts_events(&headers) {
         return Ok(Json(json!({ "approvals": shared.host.approvals() })).into_response());
     }
-    let feed = Feed::open(shared.host.clone(), shared.closing);
+    let feed = ApprovalFeed::open(shared.host.clone(), shared.closing);
     let mut response = Response::new(Body::from_stream(feed.frames()));
     let headers = response.headers_mut();
     headers.insert(
@@ -51,10 +52,10 @@ pub(super) async fn list(
 
 /// One question.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-    Named(id): Named,
-) -> Result<Json<PermissionRequest>, Problem> {
+    RouteParameter(id): RouteParameter,
+) -> Result<Json<PermissionRequest>, HttpProblem> {
     operators_only(&principal)?;
     let id = parse(&id)?;
     match shared.host.approval(id) {
@@ -68,25 +69,25 @@ pub(super) async fn show(
 
 /// The answer to one. What the body says is all that is decided.
 pub(super) async fn answer(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-    Named(id): Named,
+    RouteParameter(id): RouteParameter,
     body: Body,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Value>, HttpProblem> {
     operators_only(&principal)?;
     let id = parse(&id)?;
     let body = read_body(body, shared.limits.body).await?;
     let verdict: Verdict = serde_json::from_slice(&body).map_err(|error| {
-        Problem::bad_request("bad_verdict", format!("the answer cannot be read: {error}"))
+        HttpProblem::bad_request("bad_verdict", format!("the answer cannot be read: {error}"))
             .hint(r#"send {"decision":"allow"} or {"decision":"deny","feedback":"why"}"#)
     })?;
     let decided = shared.host.decide(id, verdict, &principal).await?;
     Ok(Json(json!({ "decided": decided })))
 }
 
-fn parse(id: &str) -> Result<InvocationId, Problem> {
+fn parse(id: &str) -> Result<InvocationId, HttpProblem> {
     let bad = |_| {
-        Problem::bad_request(
+        HttpProblem::bad_request(
             "bad_id",
             format!("`{}` is not a question's id", id.escape_debug()),
         )
@@ -95,7 +96,7 @@ fn parse(id: &str) -> Result<InvocationId, Problem> {
 }
 
 /// What waits now and what happens to it, as events: `asked` with the whole question, then `decided` or `withdrawn`.
-struct Feed {
+struct ApprovalFeed {
     host: Host,
     changes: watch::Receiver<u64>,
     /// Questions that were told, and how many calls waited for them then.
@@ -105,7 +106,7 @@ struct Feed {
     closing: CancellationToken,
 }
 
-impl Feed {
+impl ApprovalFeed {
     fn open(host: Host, closing: CancellationToken) -> Self {
         let mut alive = interval(KEEP_ALIVE);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -160,18 +161,18 @@ impl Feed {
             self.known.remove(&ask_id);
             self.untold
                 .push_back(match self.host.closed_approval(ask_id) {
-                    Some(Closed::Decided { by, at, allowed }) => {
+                    Some(QuestionClosure::Decided { by, at, allowed }) => {
                         let decision = if allowed { "allow" } else { "deny" };
                         frame(
                             "decided",
                             &json!({ "ask_id": ask_id, "decision": decision, "by": by, "at": at }),
                         )
                     }
-                    Some(Closed::Expired) => frame(
+                    Some(QuestionClosure::Expired) => frame(
                         "withdrawn",
                         &json!({ "ask_id": ask_id, "reason": "expired" }),
                     ),
-                    Some(Closed::Withdrawn) | None => frame(
+                    Some(QuestionClosure::Withdrawn) | None => frame(
                         "withdrawn",
                         &json!({ "ask_id": ask_id, "reason": "canceled" }),
                     ),

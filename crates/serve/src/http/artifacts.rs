@@ -14,21 +14,21 @@ use axum::{
 use futures_util::stream;
 use toolpost_model::{ArtifactError, ArtifactId, ContentDigest, Principal, StoredArtifact};
 
-use super::{Named, Problem, Shared};
-use range::Asked;
+use super::{HttpProblem, RouteParameter, RouteState};
+use range::RequestedRange;
 
 /// How much is read and sent at once.
 const PIECE: usize = 256 << 10;
 
 pub(super) async fn serve(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-    Named(id): Named,
+    RouteParameter(id): RouteParameter,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let id: ArtifactId = id
         .parse()
-        .map_err(|error| Problem::bad_request("bad_id", format!("{error}")))?;
+        .map_err(|error| HttpProblem::bad_request("bad_id", format!("{error}")))?;
     let artifact = shared.host.artifact(id, &principal).await?;
     let about = artifact.about();
     let etag = format!("\"{}\"", about.digest);
@@ -49,19 +49,20 @@ pub(super) async fn serve(
         .and_then(|value| value.to_str().ok());
     let size = about.size;
     let mut answer = described(about.id, &about.media_type, about.digest);
-    let (status, from, to) = match asked.map_or(Asked::All, |text| range::asked(text, size)) {
-        Asked::All => (StatusCode::OK, 0, size),
-        Asked::Part { from, to } => {
-            let part = format!("bytes {from}-{}/{size}", to - 1);
-            answer.extend(
-                HeaderValue::try_from(part)
-                    .ok()
-                    .map(|value| (header::CONTENT_RANGE, value)),
-            );
-            (StatusCode::PARTIAL_CONTENT, from, to)
-        }
-        Asked::Nothing => return Ok(out_of_range(size)),
-    };
+    let (status, from, to) =
+        match asked.map_or(RequestedRange::All, |text| range::asked(text, size)) {
+            RequestedRange::All => (StatusCode::OK, 0, size),
+            RequestedRange::Part { from, to } => {
+                let part = format!("bytes {from}-{}/{size}", to - 1);
+                answer.extend(
+                    HeaderValue::try_from(part)
+                        .ok()
+                        .map(|value| (header::CONTENT_RANGE, value)),
+                );
+                (StatusCode::PARTIAL_CONTENT, from, to)
+            }
+            RequestedRange::Nothing => return Ok(out_of_range(size)),
+        };
     answer.insert(header::CONTENT_LENGTH, HeaderValue::from(to - from));
     Ok((status, answer, Body::from_stream(bytes(artifact, from, to))).into_response())
 }
@@ -101,8 +102,9 @@ fn described(id: ArtifactId, media_type: &str, digest: ContentDigest) -> HeaderM
 }
 
 fn out_of_range(size: u64) -> Response {
-    let problem =
-        Problem::range_not_satisfiable(format!("there are {size} bytes, and none in that range"));
+    let problem = HttpProblem::range_not_satisfiable(format!(
+        "there are {size} bytes, and none in that range"
+    ));
     let mut response = problem.into_response();
     let there = HeaderValue::try_from(format!("bytes */{size}"));
     response

@@ -13,14 +13,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolpost_core::{
-    Acknowledged, Answer, CallHandle, CallRequest, Explanation, Patience, PendingCall,
-    PendingCause, Standing,
+    AcknowledgementTiming, CallHandle, CallHandleState, CallRequest, Explanation, Patience,
+    PendingCall, PendingCause, RecordedResult,
 };
 use toolpost_model::{
     BatchPlace, ErrorClass, InvocationId, ModelInput, NativeCallId, Outcome, RequestId,
 };
 
-use super::{Named, Problem, Shared, accepts_events, gate::Face, read_body, session_of, stream};
+use super::{
+    HttpProblem, RouteParameter, RouteState, accepts_events, gate::RequestFace, read_body,
+    session_of, stream,
+};
 use crate::trace_headers::caller_span;
 
 /// Events a slow reader may fall behind before it loses some.
@@ -51,11 +54,11 @@ pub(super) struct CallQuery {
 type CallQueryResult = Result<Query<CallQuery>, QueryRejection>;
 
 pub(super) async fn call(
-    State(shared): State<Shared>,
-    Named(tool): Named,
+    State(shared): State<RouteState>,
+    RouteParameter(tool): RouteParameter,
     query: CallQueryResult,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let (head, body) = request.into_parts();
     let mut call = read_request(&shared, tool, query, &head, body).await?;
     call.request_id = idempotency_key(&head.headers)?;
@@ -75,7 +78,7 @@ pub(super) async fn call(
             call.patience = Some(patience);
             return Ok(respond(&shared.host.call(call).await));
         }
-        call.acknowledged = Acknowledged::Early;
+        call.acknowledged = AcknowledgementTiming::Early;
         return Ok(
             match shared
                 .host
@@ -91,7 +94,7 @@ pub(super) async fn call(
     }
     let (sender, events) = mpsc::channel(EVENT_BUFFER);
     call.listener = Some(Arc::new(sender));
-    call.acknowledged = Acknowledged::Early;
+    call.acknowledged = AcknowledgementTiming::Early;
     // Patience ends a call that cannot be found again; one that can stays, and only its stream ends.
     let patience = call.patience.take_if(|_| can_repeat);
     let mut handle = shared.host.start(call).await;
@@ -127,7 +130,7 @@ pub(super) fn pending_body(pending: &PendingCall) -> Value {
 
 /// The id of a call that goes on, once it is on record; its end, where that has come already.
 async fn in_background(handle: CallHandle) -> Response {
-    if let Standing::Over(answer) = handle.standing() {
+    if let CallHandleState::Over(answer) = handle.standing() {
         return respond(answer);
     }
     handle.accepted().await;
@@ -140,33 +143,36 @@ async fn in_background(handle: CallHandle) -> Response {
 
 /// `POST /tools/{name}/explain`: what would happen, without it happening.
 pub(super) async fn explain(
-    State(shared): State<Shared>,
-    Named(tool): Named,
+    State(shared): State<RouteState>,
+    RouteParameter(tool): RouteParameter,
     query: CallQueryResult,
     request: Request,
-) -> Result<Json<Explanation>, Problem> {
+) -> Result<Json<Explanation>, HttpProblem> {
     let (head, body) = request.into_parts();
     let call = read_request(&shared, tool, query, &head, body).await?;
     Ok(Json(shared.host.explain(call).await))
 }
 
 async fn read_request(
-    shared: &Shared,
+    shared: &RouteState,
     tool: String,
     query: CallQueryResult,
     head: &Parts,
     body: Body,
-) -> Result<CallRequest, Problem> {
+) -> Result<CallRequest, HttpProblem> {
     let Query(query) =
-        query.map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
+        query.map_err(|error| HttpProblem::bad_request("bad_query", error.body_text()))?;
     let principal = head
         .extensions
         .get()
-        .ok_or_else(|| Problem::unauthorized("a token is required"))?;
+        .ok_or_else(|| HttpProblem::unauthorized("a token is required"))?;
     let input = arguments(&head.headers, body, shared.limits.body).await?;
     let session = session_of(&shared.host, principal, &head.headers).await?;
     let mut call = CallRequest::new(session, tool, input);
-    call.face = head.extensions.get::<Face>().map_or("http", |face| face.0);
+    call.face = head
+        .extensions
+        .get::<RequestFace>()
+        .map_or("http", |face| face.0);
     call.native_call_id = native_call_id(&head.headers)?;
     call.correlation_id = query.correlation_id;
     call.trace = caller_span(&head.headers);
@@ -181,7 +187,11 @@ async fn read_request(
 }
 
 /// The body is the arguments. Only JSON is taken: a form that a browser posts across sites is not.
-async fn arguments(headers: &HeaderMap, body: Body, limit: usize) -> Result<ModelInput, Problem> {
+async fn arguments(
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+) -> Result<ModelInput, HttpProblem> {
     let body = read_body(body, limit).await?;
     let media_type = headers
         .get(header::CONTENT_TYPE)
@@ -193,31 +203,31 @@ async fn arguments(headers: &HeaderMap, body: Body, limit: usize) -> Result<Mode
         .is_some_and(|name| name.trim().eq_ignore_ascii_case("application/json"));
     let is_absent = body.is_empty() && media_type.is_empty();
     if !is_json && !is_absent {
-        return Err(Problem::unsupported_media_type());
+        return Err(HttpProblem::unsupported_media_type());
     }
     let text = std::str::from_utf8(&body).map_err(|error| {
-        Problem::bad_request("not_utf8", format!("the body is not UTF-8: {error}"))
+        HttpProblem::bad_request("not_utf8", format!("the body is not UTF-8: {error}"))
     })?;
     Ok(ModelInput::text(text))
 }
 
-fn place_in_batch(text: &str) -> Result<BatchPlace, Problem> {
+fn place_in_batch(text: &str) -> Result<BatchPlace, HttpProblem> {
     let hint = r#"such as {"id":"turn-1","index":1,"depends_on":[0]}"#;
     serde_json::from_str(text).map_err(|error| {
-        Problem::bad_request("bad_batch", format!("`batch` cannot be read: {error}")).hint(hint)
+        HttpProblem::bad_request("bad_batch", format!("`batch` cannot be read: {error}")).hint(hint)
     })
 }
 
 /// A patience of 0 is for callers that never wait for a person. It does not hold for the queue, where it would refuse
 /// calls by chance.
-fn patience(given: f64) -> Result<Patience, Problem> {
+fn patience(given: f64) -> Result<Patience, HttpProblem> {
     if given == 0.0 {
         return Ok(Patience::Approval(Duration::ZERO));
     }
     seconds("patience", given).map(Patience::Turn)
 }
 
-pub(super) fn seconds(name: &str, given: f64) -> Result<Duration, Problem> {
+pub(super) fn seconds(name: &str, given: f64) -> Result<Duration, HttpProblem> {
     Duration::try_from_secs_f64(given)
         .ok()
         .filter(|time| !time.is_zero() && *time <= LONGEST_TIMEOUT)
@@ -227,20 +237,20 @@ pub(super) fn seconds(name: &str, given: f64) -> Result<Duration, Problem> {
                 "patience" => "bad_patience",
                 _ => "bad_wait",
             };
-            Problem::bad_request(
+            HttpProblem::bad_request(
                 code,
                 format!("`{name}` must be seconds over 0 and at most a day"),
             )
         })
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>, Problem> {
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>, HttpProblem> {
     let Some(key) = headers.get("idempotency-key") else {
         return Ok(None);
     };
     match key.to_str() {
         Ok(key) if !key.is_empty() && key.len() <= MAX_KEY => Ok(Some(RequestId::new(key))),
-        _ => Err(Problem::bad_request(
+        _ => Err(HttpProblem::bad_request(
             "bad_key",
             format!("`Idempotency-Key` must be 1 to {MAX_KEY} printable characters"),
         )),
@@ -248,7 +258,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>, Problem> {
 }
 
 /// The id that the model's provider gave the call. It is kept with the record, and two calls may have the same.
-fn native_call_id(headers: &HeaderMap) -> Result<Option<NativeCallId>, Problem> {
+fn native_call_id(headers: &HeaderMap) -> Result<Option<NativeCallId>, HttpProblem> {
     let Some(id) = headers.get(CALL_ID) else {
         return Ok(None);
     };
@@ -258,13 +268,15 @@ fn native_call_id(headers: &HeaderMap) -> Result<Option<NativeCallId>, Problem> 
         let message = format!(
             "`Toolpost-Call-Id` must be 1 to {longest} visible ASCII characters without blanks"
         );
-        Problem::bad_request("bad_call_id", message)
+        HttpProblem::bad_request("bad_call_id", message)
     })
 }
 
 /// The answer's own bytes, with a status for callers that look no further.
-fn respond(answer: &Arc<Answer>) -> Response {
-    let mut response = Response::new(Body::from(Bytes::from_owner(Text(Arc::clone(answer)))));
+fn respond(answer: &Arc<RecordedResult>) -> Response {
+    let mut response = Response::new(Body::from(Bytes::from_owner(AnswerBytes(Arc::clone(
+        answer,
+    )))));
     let (outcome, class) = (answer.result().outcome, answer.result().error_class());
     // `canceled` is also what a host that is going away says of a call it did not take.
     let not_taken = outcome == Outcome::Rejected && class == Some(ErrorClass::Canceled);
@@ -294,9 +306,9 @@ fn respond(answer: &Arc<Answer>) -> Response {
 }
 
 /// The answer's JSON as bytes that are sent without being copied.
-struct Text(Arc<Answer>);
+struct AnswerBytes(Arc<RecordedResult>);
 
-impl AsRef<[u8]> for Text {
+impl AsRef<[u8]> for AnswerBytes {
     fn as_ref(&self) -> &[u8] {
         self.0.json().as_bytes()
     }

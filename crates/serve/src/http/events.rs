@@ -13,8 +13,8 @@ use toolpost_a2a::ui_stream::{self, UiVersion};
 use toolpost_core::SessionError;
 use toolpost_model::{Principal, SessionId};
 
-use super::{Named, Problem, SESSION_HEADER, Shared, operators_only};
-use crate::feed::{From, Pump, Vocabulary, Whose};
+use super::{HttpProblem, RouteParameter, RouteState, SESSION_HEADER, operators_only};
+use crate::feed::{FeedStart, Pump, Vocabulary, Whose};
 
 /// Where a reader that comes back was.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -31,7 +31,7 @@ pub(super) struct Options {
     /// Of the AI SDK that reads the stream.
     version: Option<u8>,
     #[serde(default)]
-    from: Beginning,
+    from: FeedStartParameter,
     /// For readers that cannot send headers.
     after: Option<u64>,
 }
@@ -59,19 +59,19 @@ impl Options {
 
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Beginning {
+enum FeedStartParameter {
     #[default]
     Now,
     Start,
 }
 
 pub(super) async fn follow(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-    Named(id): Named,
+    RouteParameter(id): RouteParameter,
     options: Result<Query<Options>, QueryRejection>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let session = if id == OWN {
         shared.host.default_session(&principal)
     } else {
@@ -82,7 +82,7 @@ pub(super) async fn follow(
             .await
             .map_err(|error| match error {
                 SessionError::Unknown(_) => {
-                    Problem::not_found("unknown_session", error.to_string())
+                    HttpProblem::not_found("unknown_session", error.to_string())
                         .hint("open one with `POST /sessions`; `default` is the caller's own")
                 }
                 SessionError::Default
@@ -102,11 +102,11 @@ pub(super) async fn follow(
 }
 
 pub(super) async fn follow_all(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
     options: Result<Query<Options>, QueryRejection>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     operators_only(&principal)?;
     stream(
         shared,
@@ -119,21 +119,21 @@ pub(super) async fn follow_all(
 }
 
 async fn stream(
-    shared: Shared,
+    shared: RouteState,
     whose: Whose,
     reader: &Principal,
     options: Result<Query<Options>, QueryRejection>,
     headers: &HeaderMap,
-) -> Result<Response, Problem> {
-    let refused = |why: String| Problem::bad_request("bad_query", why).hint(QUERY_HINT);
+) -> Result<Response, HttpProblem> {
+    let refused = |why: String| HttpProblem::bad_request("bad_query", why).hint(QUERY_HINT);
     let Query(options) = options.map_err(|bad| refused(bad.body_text()))?;
     let vocabulary = options
         .words()
         .ok_or_else(|| refused("there is no such `version`".to_owned()))?;
     let from = match (last_event_id(headers)?.or(options.after), options.from) {
-        (Some(seq), _) => From::After(seq),
-        (None, Beginning::Now) => From::Now,
-        (None, Beginning::Start) => From::Start,
+        (Some(seq), _) => FeedStart::After(seq),
+        (None, FeedStartParameter::Now) => FeedStart::Now,
+        (None, FeedStartParameter::Start) => FeedStart::Start,
     };
     let own_id = match &whose {
         Whose::Session(session) => HeaderValue::from_str(session.id().as_str()).ok(),
@@ -170,7 +170,7 @@ async fn stream(
 }
 
 /// The id of the last event that the reader has. Browsers send an empty one where they have none.
-fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, HttpProblem> {
     let Some(given) = headers.get(LAST_EVENT_ID) else {
         return Ok(None);
     };
@@ -184,7 +184,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
         .filter(|_| is_number)
         .map(Some)
         .ok_or_else(|| {
-            Problem::bad_request(
+            HttpProblem::bad_request(
                 "bad_event_id",
                 format!(
                     "`{}` is not the id of an event of such a stream",

@@ -7,7 +7,7 @@ use serde::{
     ser::{SerializeMap, SerializeSeq},
 };
 use serde_json::Value;
-use toolpost_core::{Listing, Surface};
+use toolpost_core::{Surface, SurfaceEntry};
 use toolpost_model::{
     ClassFact, Declaration, EffectClass, HiddenReason, PersistStrategy, SourceProblem, ToolId,
     Visibility,
@@ -17,7 +17,7 @@ use crate::a2e;
 
 /// The form of a tool list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum ToolListFormat {
     Toolpost,
     OpenAi,
     Anthropic,
@@ -31,7 +31,7 @@ pub(crate) enum Format {
 #[error("`{0}` is not a format; the formats are toolpost, openai, anthropic, gemini, mcp, a2e")]
 pub struct UnknownFormat(String);
 
-impl FromStr for Format {
+impl FromStr for ToolListFormat {
     type Err = UnknownFormat;
 
     fn from_str(word: &str) -> Result<Self, UnknownFormat> {
@@ -48,9 +48,9 @@ impl FromStr for Format {
 }
 
 /// A list of tools in one form, written straight from the catalog: nothing is copied on the way to the text.
-pub(crate) struct List<'a> {
-    pub(crate) format: Format,
-    pub(crate) tools: &'a [Listing],
+pub(crate) struct FormattedToolList<'a> {
+    pub(crate) format: ToolListFormat,
+    pub(crate) tools: &'a [SurfaceEntry],
     pub(crate) hidden: Option<Hidden<'a>>,
     /// Sources, and parts of sources, that should be there and are not.
     pub(crate) unavailable: &'a [SourceProblem],
@@ -61,23 +61,25 @@ pub(crate) struct List<'a> {
 /// What a surface hides, and why.
 pub(crate) struct Hidden<'a>(pub(crate) &'a Surface);
 
-impl Serialize for List<'_> {
+impl Serialize for FormattedToolList<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let tools = Each(self.format, self.tools);
         match self.format {
-            Format::OpenAi | Format::Anthropic | Format::A2e => tools.serialize(serializer),
-            Format::Gemini => {
+            ToolListFormat::OpenAi | ToolListFormat::Anthropic | ToolListFormat::A2e => {
+                tools.serialize(serializer)
+            }
+            ToolListFormat::Gemini => {
                 let mut list = serializer.serialize_seq(Some(1))?;
                 list.serialize_element(&One("functionDeclarations", &tools))?;
                 list.end()
             }
-            Format::Toolpost | Format::Mcp => {
+            ToolListFormat::Toolpost | ToolListFormat::Mcp => {
                 let mut map = serializer.serialize_map(None)?;
                 map.serialize_entry("tools", &tools)?;
-                if self.format == Format::Toolpost && !self.unavailable.is_empty() {
+                if self.format == ToolListFormat::Toolpost && !self.unavailable.is_empty() {
                     map.serialize_entry("unavailable", self.unavailable)?;
                 }
-                if self.format == Format::Toolpost && !self.notices.is_empty() {
+                if self.format == ToolListFormat::Toolpost && !self.notices.is_empty() {
                     map.serialize_entry("notices", self.notices)?;
                 }
                 if let Some(hidden) = &self.hidden {
@@ -127,22 +129,22 @@ impl<T: Serialize> Serialize for One<'_, T> {
     }
 }
 
-struct Each<'a>(Format, &'a [Listing]);
+struct Each<'a>(ToolListFormat, &'a [SurfaceEntry]);
 
 impl Serialize for Each<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.1.iter().map(|tool| Shown(self.0, tool)))
+        serializer.collect_seq(self.1.iter().map(|tool| FormattedTool(self.0, tool)))
     }
 }
 
 /// One tool in one form.
-pub(crate) struct Shown<'a>(pub(crate) Format, pub(crate) &'a Listing);
+pub(crate) struct FormattedTool<'a>(pub(crate) ToolListFormat, pub(crate) &'a SurfaceEntry);
 
-impl Serialize for Shown<'_> {
+impl Serialize for FormattedTool<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(format, Listing { entry, visibility }) = self;
+        let Self(format, SurfaceEntry { entry, visibility }) = self;
         let declaration = entry.declaration();
-        if *format == Format::A2e {
+        if *format == ToolListFormat::A2e {
             return a2e::definition(self.1).serialize(serializer);
         }
         let (name, description, schema) = (
@@ -151,11 +153,11 @@ impl Serialize for Shown<'_> {
             &declaration.input.schema,
         );
         let mut map = serializer.serialize_map(None)?;
-        if *format == Format::OpenAi {
+        if *format == ToolListFormat::OpenAi {
             map.serialize_entry("type", "function")?;
             map.serialize_entry(
                 "function",
-                &Function {
+                &OpenAiFunction {
                     name,
                     description,
                     parameters: schema,
@@ -166,11 +168,11 @@ impl Serialize for Shown<'_> {
         map.serialize_entry("name", name)?;
         map.serialize_entry("description", description)?;
         match format {
-            Format::OpenAi | Format::Anthropic | Format::A2e => {
+            ToolListFormat::OpenAi | ToolListFormat::Anthropic | ToolListFormat::A2e => {
                 map.serialize_entry("input_schema", schema)?;
             }
-            Format::Gemini => map.serialize_entry("parametersJsonSchema", schema)?,
-            Format::Toolpost => {
+            ToolListFormat::Gemini => map.serialize_entry("parametersJsonSchema", schema)?,
+            ToolListFormat::Toolpost => {
                 map.serialize_entry("tool_id", entry.id())?;
                 map.serialize_entry("title", &declaration.title)?;
                 map.serialize_entry("kind", &declaration.kind)?;
@@ -179,8 +181,8 @@ impl Serialize for Shown<'_> {
                 map.serialize_entry("deferred", &(*visibility == Visibility::Deferred))?;
                 map.serialize_entry("input_schema", schema)?;
             }
-            Format::Mcp => {
-                map.serialize_entry("inputSchema", &Rooted(schema))?;
+            ToolListFormat::Mcp => {
+                map.serialize_entry("inputSchema", &ObjectRootSchema(schema))?;
                 if let Some(title) = &declaration.title {
                     map.serialize_entry("title", title)?;
                 }
@@ -219,16 +221,16 @@ pub(crate) fn promised_output(declaration: &Declaration) -> Option<&Value> {
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct OpenAiFunction<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
 }
 
 /// A schema of arguments that says at its root that they are an object.
-struct Rooted<'a>(&'a Value);
+struct ObjectRootSchema<'a>(&'a Value);
 
-impl Serialize for Rooted<'_> {
+impl Serialize for ObjectRootSchema<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Some(schema) = self
             .0

@@ -23,7 +23,7 @@ use hyper::{Request, body::Incoming, service::Service};
 use toolpost_model::BoxFuture;
 use tower_service::Service as _;
 
-use super::{HEALTH, Shared, live, upload};
+use super::{HEALTH, RouteState, live, upload};
 use crate::{
     a2a, a2e,
     auth::Door,
@@ -32,7 +32,7 @@ use crate::{
 
 /// Where a request came in, for the record.
 #[derive(Clone, Copy)]
-pub(super) struct Face(pub(super) &'static str);
+pub(super) struct RequestFace(pub(super) &'static str);
 
 /// Where a connection comes from.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,15 +57,15 @@ impl SocketPeer {
 
 /// The routes behind their door.
 #[derive(Clone)]
-pub(crate) struct Gate {
+pub(crate) struct RequestGate {
     door: Arc<Door>,
     peer: Option<SocketPeer>,
     router: Router,
     desk: RefusalDesk,
 }
 
-impl Gate {
-    pub(crate) fn new(shared: Shared, door: Door) -> Self {
+impl RequestGate {
+    pub(crate) fn new(shared: RouteState, door: Door) -> Self {
         let desk = RefusalDesk {
             refused: Arc::clone(&shared.about.refused),
             address: None,
@@ -86,7 +86,7 @@ impl Gate {
         gate
     }
 
-    fn admit<B>(&self, request: &mut Request<B>) -> Result<(), super::Problem> {
+    fn admit<B>(&self, request: &mut Request<B>) -> Result<(), super::HttpProblem> {
         self.door.check_origin(request.headers())?;
         let path = request.uri().path();
         if a2e::ROUTES.contains(&path) {
@@ -101,7 +101,9 @@ impl Gate {
         } else if path != HEALTH && !live::is_page(path) {
             let principal = self.door.principal(request.headers())?;
             request.extensions_mut().insert(principal);
-            request.extensions_mut().insert(Face(self.door.face()));
+            request
+                .extensions_mut()
+                .insert(RequestFace(self.door.face()));
             if let Some(peer) = self.peer {
                 request.extensions_mut().insert(peer);
             }
@@ -110,9 +112,9 @@ impl Gate {
     }
 }
 
-impl Gate {
+impl RequestGate {
     /// Notes a refusal. Its answer may be held back for a moment.
-    fn turn_away<B>(&self, request: &Request<B>, problem: super::Problem) -> Admitted {
+    fn turn_away<B>(&self, request: &Request<B>, problem: super::HttpProblem) -> GateFuture {
         let why = match (
             problem.is_unauthorized(),
             request.headers().contains_key(AUTHORIZATION),
@@ -124,9 +126,9 @@ impl Gate {
         let delay = self.desk.note(why);
         let answer = problem.into_response();
         if delay.is_none() {
-            return Admitted::Out(Some(answer));
+            return GateFuture::Out(Some(answer));
         }
-        Admitted::Later(Box::pin(async move {
+        GateFuture::Later(Box::pin(async move {
             delay.pass().await;
             answer
         }))
@@ -135,15 +137,15 @@ impl Gate {
     /// Answers a request whose body may still be on its way, once the body is there.
     fn with_upload(
         &self,
-        admitted: Result<(), super::Problem>,
+        admitted: Result<(), super::HttpProblem>,
         request: Request<Incoming>,
-    ) -> Admitted {
+    ) -> GateFuture {
         let (request, rest) = upload::split(request);
         let answer = match admitted {
-            Ok(()) => Admitted::In(self.router.clone().call(request.map(Body::new))),
+            Ok(()) => GateFuture::In(self.router.clone().call(request.map(Body::new))),
             Err(problem) => self.turn_away(&request, problem),
         };
-        Admitted::Later(Box::pin(async move {
+        GateFuture::Later(Box::pin(async move {
             let Ok(answer) = answer.await;
             rest.discard().await;
             answer
@@ -151,32 +153,32 @@ impl Gate {
     }
 }
 
-impl Service<Request<Incoming>> for Gate {
+impl Service<Request<Incoming>> for RequestGate {
     type Response = Response;
     type Error = Infallible;
-    type Future = Admitted;
+    type Future = GateFuture;
 
-    fn call(&self, mut request: Request<Incoming>) -> Admitted {
+    fn call(&self, mut request: Request<Incoming>) -> GateFuture {
         let admitted = self.admit(&mut request);
         if upload::is_large(&request) {
             return self.with_upload(admitted, request);
         }
         match admitted {
-            Ok(()) => Admitted::In(self.router.clone().call(request.map(Body::new))),
+            Ok(()) => GateFuture::In(self.router.clone().call(request.map(Body::new))),
             Err(problem) => self.turn_away(&request, problem),
         }
     }
 }
 
 /// The answer of a route, or of the gate itself.
-pub(crate) enum Admitted {
+pub(crate) enum GateFuture {
     In(RouteFuture<Infallible>),
     Out(Option<Response>),
     /// An answer that waits: the address keeps failing, or the request's body is still on its way.
     Later(BoxFuture<'static, Response>),
 }
 
-impl Future for Admitted {
+impl Future for GateFuture {
     type Output = Result<Response, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

@@ -11,19 +11,19 @@ use serde_json::{Value, json};
 use toolpost_core::InvocationView;
 use toolpost_model::{InvocationId, Principal};
 
-use super::{Named, Problem, Shared, calls::seconds};
+use super::{HttpProblem, RouteParameter, RouteState, calls::seconds};
 
-fn parse(id: &str) -> Result<InvocationId, Problem> {
+fn parse(id: &str) -> Result<InvocationId, HttpProblem> {
     id.parse().map_err(|_| {
-        Problem::bad_request(
+        HttpProblem::bad_request(
             "bad_id",
             format!("`{}` is not an invocation id", id.escape_debug()),
         )
     })
 }
 
-fn unknown(id: InvocationId) -> Problem {
-    Problem::not_found(
+fn unknown(id: InvocationId) -> HttpProblem {
+    HttpProblem::not_found(
         "unknown_invocation",
         format!("no invocation `{id}` is known to this caller"),
     )
@@ -41,14 +41,14 @@ pub(super) struct ShowQuery {
 
 /// Where a call stands, and its result once it has ended.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-    Named(id): Named,
+    RouteParameter(id): RouteParameter,
     query: Result<Query<ShowQuery>, QueryRejection>,
-) -> Result<Json<InvocationView>, Problem> {
+) -> Result<Json<InvocationView>, HttpProblem> {
     let id = parse(&id)?;
     let Query(query) =
-        query.map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
+        query.map_err(|error| HttpProblem::bad_request("bad_query", error.body_text()))?;
     let wait = query
         .wait
         .map(|given| seconds("wait", given))
@@ -64,10 +64,10 @@ pub(super) async fn show(
 
 /// Tells a call to stop. The call's own answer says what came of it.
 pub(super) async fn cancel(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-    Named(id): Named,
-) -> Result<Json<Value>, Problem> {
+    RouteParameter(id): RouteParameter,
+) -> Result<Json<Value>, HttpProblem> {
     let id = parse(&id)?;
     if shared.host.cancel(id, &principal) {
         return Ok(Json(json!({ "invocation_id": id, "cancel": "requested" })));

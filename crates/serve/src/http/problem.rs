@@ -13,12 +13,12 @@ use serde_json::json;
 use toolpost_core::{ApprovalError, JournalError, RuleStoreError, SessionError};
 use toolpost_model::ArtifactError;
 
-use super::Shared;
-use crate::{feed::OpenError, streams};
+use super::RouteState;
+use crate::{feed::FeedOpenError, streams};
 
 /// A refusal of a request.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub(crate) struct HttpProblem {
     status: StatusCode,
     code: &'static str,
     message: String,
@@ -26,7 +26,7 @@ pub(crate) struct Problem {
     retry_after: Option<Duration>,
 }
 
-impl Problem {
+impl HttpProblem {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -125,7 +125,7 @@ impl Problem {
     }
 }
 
-impl From<ApprovalError> for Problem {
+impl From<ApprovalError> for HttpProblem {
     fn from(error: ApprovalError) -> Self {
         let message = error.to_string();
         match error {
@@ -157,7 +157,7 @@ impl From<ApprovalError> for Problem {
     }
 }
 
-impl From<RuleStoreError> for Problem {
+impl From<RuleStoreError> for HttpProblem {
     fn from(error: RuleStoreError) -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -167,7 +167,7 @@ impl From<RuleStoreError> for Problem {
     }
 }
 
-impl From<ArtifactError> for Problem {
+impl From<ArtifactError> for HttpProblem {
     fn from(error: ArtifactError) -> Self {
         let message = error.to_string();
         match error {
@@ -192,7 +192,7 @@ impl From<ArtifactError> for Problem {
     }
 }
 
-impl From<SessionError> for Problem {
+impl From<SessionError> for HttpProblem {
     fn from(error: SessionError) -> Self {
         let message = error.to_string();
         match error {
@@ -208,22 +208,22 @@ impl From<SessionError> for Problem {
     }
 }
 
-impl From<OpenError> for Problem {
-    fn from(error: OpenError) -> Self {
+impl From<FeedOpenError> for HttpProblem {
+    fn from(error: FeedOpenError) -> Self {
         match error {
-            OpenError::Crowded(crowded) => Self::too_many_streams(crowded.to_string()),
-            OpenError::Journal(error) => error.into(),
+            FeedOpenError::Crowded(crowded) => Self::too_many_streams(crowded.to_string()),
+            FeedOpenError::Journal(error) => error.into(),
         }
     }
 }
 
-impl From<super::formats::UnknownFormat> for Problem {
+impl From<super::formats::UnknownFormat> for HttpProblem {
     fn from(error: super::formats::UnknownFormat) -> Self {
         Self::bad_request("bad_format", error.to_string())
     }
 }
 
-impl From<JournalError> for Problem {
+impl From<JournalError> for HttpProblem {
     fn from(error: JournalError) -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -235,14 +235,14 @@ impl From<JournalError> for Problem {
 
 /// What a problem tells. It may repeat what somebody sent, so it passes the redactor on its way out.
 #[derive(Clone)]
-struct Told(String);
+struct ProblemBody(String);
 
 /// Takes the secrets out of a problem's body. Other answers were redacted where they were made.
 pub(super) async fn without_secrets(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     mut response: Response,
 ) -> Response {
-    let Some(Told(told)) = response.extensions_mut().remove::<Told>() else {
+    let Some(ProblemBody(told)) = response.extensions_mut().remove::<ProblemBody>() else {
         return response;
     };
     if let Cow::Owned(clean) = shared.host.redacted(&told) {
@@ -252,7 +252,7 @@ pub(super) async fn without_secrets(
     response
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for HttpProblem {
     fn into_response(self) -> Response {
         let body = match self.hint {
             Some(hint) => {
@@ -261,7 +261,9 @@ impl IntoResponse for Problem {
             None => json!({ "error": { "code": self.code, "message": self.message } }),
         };
         let mut response = (self.status, Json(&body)).into_response();
-        response.extensions_mut().insert(Told(body.to_string()));
+        response
+            .extensions_mut()
+            .insert(ProblemBody(body.to_string()));
         if let Some(wait) = self.retry_after {
             response.headers_mut().insert(
                 header::RETRY_AFTER,

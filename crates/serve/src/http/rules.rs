@@ -4,27 +4,27 @@ use axum::{Extension, Json, extract::State};
 use serde_json::{Value, json};
 use toolpost_model::Principal;
 
-use super::{Named, Problem, Shared, operators_only};
+use super::{HttpProblem, RouteParameter, RouteState, operators_only};
 
 /// The remembered rules.
 pub(super) async fn list(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Value>, HttpProblem> {
     operators_only(&principal)?;
     Ok(Json(json!({ "rules": shared.host.remembered() })))
 }
 
 /// Takes one back, for calls from now on.
 pub(super) async fn forget(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-    Named(id): Named,
-) -> Result<Json<Value>, Problem> {
+    RouteParameter(id): RouteParameter,
+) -> Result<Json<Value>, HttpProblem> {
     operators_only(&principal)?;
     if shared.host.forget(&id).await? {
         return Ok(Json(json!({ "forgotten": id })));
     }
     let message = format!("no rule `{}` is remembered", id.escape_debug());
-    Err(Problem::not_found("unknown_rule", message).hint("`GET /rules` lists them"))
+    Err(HttpProblem::not_found("unknown_rule", message).hint("`GET /rules` lists them"))
 }

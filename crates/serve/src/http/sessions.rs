@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolpost_core::Session;
 use toolpost_model::{Principal, SessionId, SurfaceRequest};
 
-use super::{Named, Problem, Shared, read_body};
+use super::{HttpProblem, RouteParameter, RouteState, read_body};
 
 fn describe(session: &Session) -> Value {
     let mut told = json!({
@@ -22,36 +22,36 @@ fn describe(session: &Session) -> Value {
 
 /// Opens a session. The body, where there is one, says what the surface is for.
 pub(super) async fn open(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
     body: Body,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+) -> Result<(StatusCode, Json<Value>), HttpProblem> {
     let body = read_body(body, shared.limits.body).await?;
     let request = if body.is_empty() {
         SurfaceRequest::default()
     } else {
         serde_json::from_slice(&body)
-            .map_err(|error| Problem::bad_request("bad_surface_request", error.to_string()))?
+            .map_err(|error| HttpProblem::bad_request("bad_surface_request", error.to_string()))?
     };
     let session = shared.host.open_session(principal, request).await?;
     Ok((StatusCode::CREATED, Json(describe(&session))))
 }
 
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-    Named(id): Named,
-) -> Result<Json<Value>, Problem> {
+    RouteParameter(id): RouteParameter,
+) -> Result<Json<Value>, HttpProblem> {
     let session = shared.host.session(&SessionId::new(id), &principal).await?;
     Ok(Json(describe(&session)))
 }
 
 /// Ends a session and everything that runs in it.
 pub(super) async fn close(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-    Named(id): Named,
-) -> Result<StatusCode, Problem> {
+    RouteParameter(id): RouteParameter,
+) -> Result<StatusCode, HttpProblem> {
     let session = shared.host.session(&SessionId::new(id), &principal).await?;
     shared.host.close_session(&session).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use toolpost_model::{Principal, ToolId};
 
-use super::{Named, Problem, Shared, operators_only, read_body};
+use super::{HttpProblem, RouteParameter, RouteState, operators_only, read_body};
 
 /// Which definitions are taken. Without a tool: all that the source keeps back.
 #[derive(Default, Deserialize)]
@@ -19,26 +19,26 @@ struct Accepting {
 
 /// How every source is doing.
 pub(super) async fn list(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Value>, HttpProblem> {
     operators_only(&principal)?;
     Ok(Json(json!({ "sources": shared.host.sources() })))
 }
 
 /// Takes definitions that a source keeps back.
 pub(super) async fn accept(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-    Named(name): Named,
+    RouteParameter(name): RouteParameter,
     body: Body,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Value>, HttpProblem> {
     operators_only(&principal)?;
     let body = read_body(body, shared.limits.body).await?;
     let asked: Accepting = match body.trim_ascii() {
         [] => Accepting::default(),
         text => serde_json::from_slice(text).map_err(|error| {
-            Problem::bad_request("bad_body", format!("the body cannot be read: {error}"))
+            HttpProblem::bad_request("bad_body", format!("the body cannot be read: {error}"))
                 .hint("send `{\"tool\": \"server.tool\"}`, or nothing for all")
         })?,
     };
@@ -49,18 +49,20 @@ pub(super) async fn accept(
         .any(|source| source.name == name)
     {
         let message = format!("there is no source `{}`", name.escape_debug());
-        return Err(Problem::not_found("unknown_source", message).hint("`GET /sources` lists them"));
+        return Err(
+            HttpProblem::not_found("unknown_source", message).hint("`GET /sources` lists them")
+        );
     }
     let accepted = shared
         .host
         .accept(&name, asked.tool.as_ref(), asked.digest.as_deref())
         .await;
-    let accepted = accepted.map_err(|error| Problem::conflict("not_accepted", error.reason))?;
+    let accepted = accepted.map_err(|error| HttpProblem::conflict("not_accepted", error.reason))?;
     Ok(Json(json!({ "source": name, "accepted": accepted })))
 }
 
 /// How many sources are in which state, for those who need no token to ask. Sources that are always there are left out.
-pub(super) fn counted(shared: &Shared) -> (bool, Value) {
+pub(super) fn counted(shared: &RouteState) -> (bool, Value) {
     let mut states = serde_json::Map::new();
     let (mut failing, mut quarantined) = (false, 0);
     for report in shared.host.sources() {

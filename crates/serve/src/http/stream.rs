@@ -13,7 +13,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval},
 };
-use toolpost_core::{Answer, CallHandle, Patience, PendingCall};
+use toolpost_core::{CallHandle, Patience, PendingCall, RecordedResult};
 use toolpost_model::{BoxFuture, Event, EventBody};
 
 /// A sign of life where nothing else is said, so that no proxy takes the silence for death.
@@ -38,11 +38,11 @@ pub(super) fn respond(
     response
 }
 
-enum Phase {
+enum CallStreamPhase {
     /// Events come in; the handle cancels the call if the stream is dropped meanwhile.
     Events(CallHandle, mpsc::Receiver<Event>),
     /// There are no more; the answer is on its way, at once or, for a repeat, when the first call ends.
-    Answer(BoxFuture<'static, Result<Arc<Answer>, PendingCall>>),
+    Answer(BoxFuture<'static, Result<Arc<RecordedResult>, PendingCall>>),
     Over,
 }
 
@@ -58,27 +58,27 @@ fn frames(
     alive.reset();
     let since = Instant::now();
     futures_util::stream::unfold(
-        (Phase::Events(handle, events), alive),
+        (CallStreamPhase::Events(handle, events), alive),
         move |(mut phase, mut alive)| async move {
             loop {
                 let (frame, next) = match phase {
-                    Phase::Over => return None,
-                    Phase::Events(handle, mut events) => tokio::select! {
+                    CallStreamPhase::Over => return None,
+                    CallStreamPhase::Events(handle, mut events) => tokio::select! {
                         biased;
                         event = events.recv() => match event {
-                            Some(event) => (frame(&event), Phase::Events(handle, events)),
+                            Some(event) => (frame(&event), CallStreamPhase::Events(handle, events)),
                             None => {
-                                phase = Phase::Answer(Box::pin(handle.answer_within(patience)));
+                                phase = CallStreamPhase::Answer(Box::pin(handle.answer_within(patience)));
                                 continue;
                             }
                         },
-                        pending = handle.pending(patience, since) => (last_frame(Err(pending)), Phase::Over),
-                        _ = alive.tick() => (STILL_HERE, Phase::Events(handle, events)),
+                        pending = handle.pending(patience, since) => (last_frame(Err(pending)), CallStreamPhase::Over),
+                        _ = alive.tick() => (STILL_HERE, CallStreamPhase::Events(handle, events)),
                     },
-                    Phase::Answer(mut answer) => tokio::select! {
+                    CallStreamPhase::Answer(mut answer) => tokio::select! {
                         biased;
-                        answer = &mut answer => (last_frame(answer), Phase::Over),
-                        _ = alive.tick() => (STILL_HERE, Phase::Answer(answer)),
+                        answer = &mut answer => (last_frame(answer), CallStreamPhase::Over),
+                        _ = alive.tick() => (STILL_HERE, CallStreamPhase::Answer(answer)),
                     },
                 };
                 return Some((Ok(frame), (next, alive)));
@@ -88,7 +88,7 @@ fn frames(
 }
 
 /// The call's end, or that the call stays when its stream ends.
-fn last_frame(answer: Result<Arc<Answer>, PendingCall>) -> Bytes {
+fn last_frame(answer: Result<Arc<RecordedResult>, PendingCall>) -> Bytes {
     Bytes::from(match answer {
         Ok(answer) => format!("event: result\ndata: {}\n\n", answer.json()),
         Err(pending) => format!("event: pending\ndata: {}\n\n", pending_body(&pending)),

@@ -11,11 +11,11 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolpost_core::{CatalogNotice, Host, Session, ToolFilter};
-use toolpost_model::{Declaration, Principal, Role};
+use toolpost_model::{Declaration, Principal, PrincipalRole};
 
 use super::{
-    Named, Problem, Shared,
-    formats::{Format, Hidden, List, UnknownFormat},
+    HttpProblem, RouteParameter, RouteState,
+    formats::{FormattedToolList, Hidden, ToolListFormat, UnknownFormat},
     operators_only, session_of,
 };
 
@@ -34,13 +34,13 @@ pub(super) struct ListQuery {
 }
 
 pub(super) async fn list(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
     query: Result<Query<ListQuery>, QueryRejection>,
     headers: HeaderMap,
-) -> Result<impl IntoResponse, Problem> {
+) -> Result<impl IntoResponse, HttpProblem> {
     let Query(query) =
-        query.map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
+        query.map_err(|error| HttpProblem::bad_request("bad_query", error.body_text()))?;
     if query.hidden {
         operators_only(&principal)?;
     }
@@ -70,12 +70,12 @@ pub async fn list_tools(
     format: &str,
     hidden: bool,
 ) -> Result<String, UnknownFormat> {
-    let format = Format::from_str(format)?;
+    let format = ToolListFormat::from_str(format)?;
     let tools = host.list(session, filter).await;
     let surface = host.surface(session);
-    let hidden = (hidden && format == Format::Toolpost).then_some(Hidden(&surface));
+    let hidden = (hidden && format == ToolListFormat::Toolpost).then_some(Hidden(&surface));
     // Names, texts and schemas: nothing in a declaration can fail to be written.
-    Ok(serde_json::to_string(&List {
+    Ok(serde_json::to_string(&FormattedToolList {
         format,
         tools: &tools,
         hidden,
@@ -88,8 +88,8 @@ pub async fn list_tools(
 /// What an operator should know about names, rules and settings. Agents are not told.
 fn notices_for(host: &Host, session: &Session) -> Vec<String> {
     match session.principal().role {
-        Role::Agent => Vec::new(),
-        Role::Operator => {
+        PrincipalRole::Agent => Vec::new(),
+        PrincipalRole::Operator => {
             let of_catalog =
                 |notice: &CatalogNotice| !matches!(notice, CatalogNotice::Unavailable(_));
             let notices = host.notices();
@@ -117,23 +117,23 @@ fn without_templates(declaration: &mut Cow<'_, Declaration>) {
 
 /// Everything about one tool. A deferred tool that was looked at may be called.
 pub(super) async fn show(
-    State(shared): State<Shared>,
+    State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-    Named(name): Named,
+    RouteParameter(name): RouteParameter,
     headers: HeaderMap,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Value>, HttpProblem> {
     let session = session_of(&shared.host, &principal, &headers).await?;
     match shared.host.show(&session, &name).await {
         Some(tool) => {
             let mut declaration = Cow::Borrowed(tool.entry.declaration());
-            if principal.role == Role::Agent {
+            if principal.role == PrincipalRole::Agent {
                 without_templates(&mut declaration);
             }
             Ok(Json(
                 json!({ "name": tool.entry.name(), "visibility": tool.visibility, "declaration": declaration }),
             ))
         }
-        None => Err(Problem::not_found(
+        None => Err(HttpProblem::not_found(
             "unknown_tool",
             format!("no tool is called `{}` here", name.escape_debug()),
         )),

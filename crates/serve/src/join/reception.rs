@@ -22,7 +22,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolpost_config::TokenConfig;
-use toolpost_model::{Principal, Role};
+use toolpost_model::{Principal, PrincipalRole};
 
 use super::{
     connection::HostConnection,
@@ -32,7 +32,7 @@ use super::{
 use crate::{
     a2e,
     auth::Door,
-    http::{About, Problem, SocketPeer, read_body},
+    http::{HttpProblem, ServerStatus, SocketPeer, read_body},
     mcp,
 };
 
@@ -45,9 +45,9 @@ const PIPE: usize = 64 << 10;
 
 /// Lets processes join, and holds the conversations with their agents.
 pub(crate) struct JoinReception {
-    pub(crate) a2e: Arc<a2e::Face>,
-    pub(crate) mcp: Arc<mcp::Face>,
-    pub(crate) about: Arc<About>,
+    pub(crate) a2e: Arc<a2e::A2eServerFace>,
+    pub(crate) mcp: Arc<mcp::McpServerFace>,
+    pub(crate) about: Arc<ServerStatus>,
     pub(crate) settings: StartSettings,
     pub(crate) tokens: Vec<TokenConfig>,
     /// The token that agents over stdio must show, where there is one.
@@ -60,9 +60,9 @@ pub(crate) struct JoinReception {
 
 impl JoinReception {
     pub(crate) fn new(
-        a2e: Arc<a2e::Face>,
-        mcp: Arc<mcp::Face>,
-        about: Arc<About>,
+        a2e: Arc<a2e::A2eServerFace>,
+        mcp: Arc<mcp::McpServerFace>,
+        about: Arc<ServerStatus>,
         settings: StartSettings,
         tokens: Vec<TokenConfig>,
         token: Option<String>,
@@ -100,7 +100,7 @@ impl JoinReception {
     pub(crate) fn connect(
         self: &Arc<Self>,
         face: StdioFace,
-        role: Role,
+        role: PrincipalRole,
         session: Option<String>,
     ) -> HostConnection {
         let (near, far) = tokio::io::duplex(PIPE);
@@ -116,9 +116,9 @@ impl JoinReception {
         HostConnection::new(near)
     }
 
-    fn admit(&self, ticket: &JoinTicket) -> Result<OwnedSemaphorePermit, Refused> {
+    fn admit(&self, ticket: &JoinTicket) -> Result<OwnedSemaphorePermit, JoinRefusal> {
         if self.leaving.is_cancelled() {
-            return Err(Refused::Leaving);
+            return Err(JoinRefusal::Leaving);
         }
         let own = self.settings.digests(&self.about.loaded.config());
         let mut differing = own.differing(&ticket.settings);
@@ -134,11 +134,11 @@ impl JoinReception {
             differing.push("tokens".to_owned());
         }
         if !differing.is_empty() {
-            return Err(Refused::Differing(differing));
+            return Err(JoinRefusal::Differing(differing));
         }
         Arc::clone(&self.places)
             .try_acquire_owned()
-            .map_err(|_| Refused::Full)
+            .map_err(|_| JoinRefusal::Full)
     }
 
     /// Speaks the agent's protocol until it leaves, or the host does.
@@ -163,8 +163,8 @@ impl JoinReception {
         match agent.face {
             StdioFace::Mcp => {
                 let principal = match agent.role {
-                    Role::Agent => Principal::agent("stdio"),
-                    Role::Operator => Principal::operator("stdio"),
+                    PrincipalRole::Agent => Principal::agent("stdio"),
+                    PrincipalRole::Operator => Principal::operator("stdio"),
                 };
                 mcp::converse(&self.mcp, principal, input, output).await;
             }
@@ -182,25 +182,27 @@ impl JoinReception {
 /// Who joined, as the host fixed it before the agent's first byte.
 struct JoinedAgent {
     face: StdioFace,
-    role: Role,
+    role: PrincipalRole,
     session: Option<String>,
     token: Option<String>,
 }
 
-enum Refused {
+enum JoinRefusal {
     Leaving,
     Full,
     Differing(Vec<String>),
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for JoinRefusal {
     fn into_response(self) -> Response {
         match self {
-            Self::Leaving => Problem::unavailable("shutting_down", "the host ends").into_response(),
+            Self::Leaving => {
+                HttpProblem::unavailable("shutting_down", "the host ends").into_response()
+            }
             Self::Full => {
                 let message =
                     format!("{MOST_JOINED} agents have joined this host, and no more may");
-                Problem::conflict("too_many_joined", message).into_response()
+                HttpProblem::conflict("too_many_joined", message).into_response()
             }
             Self::Differing(differing) => (
                 StatusCode::PRECONDITION_FAILED,
@@ -219,18 +221,18 @@ pub(crate) fn routes(reception: Arc<JoinReception>) -> Router {
 async fn join(State(reception): State<Arc<JoinReception>>, mut request: Request) -> Response {
     // Only connections of the unix socket have a peer.
     let Some(peer) = request.extensions().get::<SocketPeer>().copied() else {
-        return Problem::not_found("no_such_route", "there is nothing at this path")
+        return HttpProblem::not_found("no_such_route", "there is nothing at this path")
             .into_response();
     };
     if !peer.is_own_user() {
-        return Problem::forbidden(
+        return HttpProblem::forbidden(
             "other_user",
             "only processes of the host's own user may join",
         )
         .into_response();
     }
     let Some(upgrade) = request.extensions_mut().remove::<OnUpgrade>() else {
-        return Problem::bad_request(
+        return HttpProblem::bad_request(
             "no_upgrade",
             format!("the request must upgrade to `{PROTOCOL}`"),
         )
@@ -244,7 +246,7 @@ async fn join(State(reception): State<Arc<JoinReception>>, mut request: Request)
         .ok()
         .filter(JoinTicket::has_plain_session);
     let Some(ticket) = ticket else {
-        return Problem::bad_request("bad_ticket", "the body is no ticket of this version")
+        return HttpProblem::bad_request("bad_ticket", "the body is no ticket of this version")
             .into_response();
     };
     let place = match reception.admit(&ticket) {

@@ -18,7 +18,7 @@ use tokio::{
 
 use super::{connection::HostConnection, request::StdioFace};
 use crate::{
-    a2e::{A2eRelay, Line, read_lines},
+    a2e::{A2eRelay, InputLine, read_lines},
     mcp::{self, McpRelay},
 };
 
@@ -89,7 +89,7 @@ enum ConnectionEnd {
 
 /// An agent at the other end of two pipes, which stays while hosts come and go.
 pub struct StdioRelay {
-    lines: mpsc::Receiver<Line>,
+    lines: mpsc::Receiver<InputLine>,
     limit: usize,
     to_agent: mpsc::Sender<Bytes>,
     written: oneshot::Receiver<()>,
@@ -204,8 +204,8 @@ impl StdioRelay {
         while let Ok(line) = tokio::time::timeout_at(until, self.lines.recv()).await {
             let answer = match line {
                 None => return RelayEnd::AgentLeft,
-                Some(Line::Whole(line)) => self.protocol.lock().refuse(&line, reason),
-                Some(Line::TooLong(head)) => {
+                Some(InputLine::Whole(line)) => self.protocol.lock().refuse(&line, reason),
+                Some(InputLine::TooLong(head)) => {
                     Some(self.protocol.lock().refuse_long_line(&head, self.limit))
                 }
             };
@@ -243,7 +243,7 @@ impl StdioRelay {
 /// host that went.
 async fn forward_requests(
     preamble: Vec<Bytes>,
-    lines: &mut mpsc::Receiver<Line>,
+    lines: &mut mpsc::Receiver<InputLine>,
     limit: usize,
     mut writer: impl AsyncWrite + Unpin,
     (protocol, to_agent): (&Mutex<Box<dyn RelayedProtocol>>, &mpsc::Sender<Bytes>),
@@ -256,8 +256,8 @@ async fn forward_requests(
     }
     while let Some(line) = lines.recv().await {
         let line = match line {
-            Line::Whole(line) => terminated(line),
-            Line::TooLong(head) => {
+            InputLine::Whole(line) => terminated(line),
+            InputLine::TooLong(head) => {
                 let answer = protocol.lock().refuse_long_line(&head, limit);
                 let _ = to_agent.send(answer).await;
                 continue;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use toolpost_config::HostConfig;
-use toolpost_model::Role;
+use toolpost_model::PrincipalRole;
 
 use super::settings::{SettingsDigests, StartSettings, digest};
 
@@ -28,7 +28,7 @@ pub enum StdioFace {
 pub struct JoinTicket {
     pub(super) version: String,
     pub(super) face: StdioFace,
-    pub(super) role: Role,
+    pub(super) role: PrincipalRole,
     /// The A2E session that goes on, where the agent had one with an earlier host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) session: Option<String>,
@@ -41,7 +41,7 @@ pub struct JoinTicket {
 impl JoinTicket {
     pub(crate) fn new(
         face: StdioFace,
-        role: Role,
+        role: PrincipalRole,
         token: Option<&str>,
         settings: &StartSettings,
         config: &HostConfig,

@@ -210,7 +210,7 @@ pub(crate) fn digest(value: &impl fmt::Debug) -> String {
 #[cfg(test)]
 mod tests {
     use toolpost_config::HostConfig;
-    use toolpost_model::{Mode, Secret};
+    use toolpost_model::{PermissionMode, Secret};
 
     use super::StartSettings;
     use crate::compose::NativeHandover;
@@ -235,7 +235,7 @@ mod tests {
             Vec::<String>::new()
         );
         let mut other = HostConfig {
-            mode: Mode::Bypass,
+            mode: PermissionMode::Bypass,
             ..config.clone()
         };
         other.sandbox.require = true;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolpost_core::ApprovalError;
 use toolpost_model::{
-    ApprovalScope, ConsultKind, InvocationId, PermissionRequest, Question, Verdict, visible,
+    ApprovalScope, ConsultKind, ConsultQuestion, InvocationId, PermissionRequest, Verdict, visible,
     visible_line,
 };
 
-use super::{bridge::Bridge, peer::Peer};
+use super::{bridge::ConsultBridge, peer::McpPeer};
 
 /// The longest part of the arguments that is shown in the question, in characters.
 const LONGEST_SHOWN: usize = 4_000;
@@ -20,11 +20,11 @@ const KEY: &str = "approval";
 
 /// Asks the operator behind the client, hands the answer to the host, and says whether that decided it. Without an answer
 /// the question stays open for other operators.
-pub(super) async fn ask(peer: Peer, bridge: Arc<Bridge>, id: InvocationId) -> bool {
+pub(super) async fn ask(peer: McpPeer, bridge: Arc<ConsultBridge>, id: InvocationId) -> bool {
     let Some(request) = peer.face.host.approval(id) else {
         return false;
     };
-    let question = Question {
+    let question = ConsultQuestion {
         key: KEY.to_owned(),
         kind: ConsultKind::Elicitation,
         params: form(&request),

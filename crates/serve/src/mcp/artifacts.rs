@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use toolpost_model::{ArtifactError, ArtifactId, ArtifactRef, StoredArtifact, ToolResult};
 
 use super::{
-    exchange::Outcome,
-    fault::Fault,
-    peer::Peer,
-    result::Found,
-    wire::{self, Reply},
+    exchange::ExchangeResult,
+    fault::McpFault,
+    peer::McpPeer,
+    result::ResourceContents,
+    wire::{self, McpReply},
 };
 
 const PREFIX: &str = "toolpost://artifacts/";
@@ -40,16 +40,16 @@ pub(super) fn template() -> Value {
 
 /// Which part of which piece.
 #[derive(Debug, PartialEq, Eq)]
-struct Wanted {
+struct ArtifactRange {
     id: ArtifactId,
     offset: u64,
     length: Option<u64>,
 }
 
-fn wanted(uri: &str) -> Option<Wanted> {
+fn wanted(uri: &str) -> Option<ArtifactRange> {
     let rest = uri.strip_prefix(PREFIX)?;
     let (id, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let mut wanted = Wanted {
+    let mut wanted = ArtifactRange {
         id: id.parse().ok()?,
         offset: 0,
         length: None,
@@ -69,13 +69,13 @@ fn wanted(uri: &str) -> Option<Wanted> {
 }
 
 /// Reads a piece, or a part of it. Text stays text where the part begins and ends between characters.
-pub(super) async fn read(peer: &Peer, uri: &str) -> Outcome {
-    let unknown = || Fault::no_such_resource(uri, peer.is_modern());
+pub(super) async fn read(peer: &McpPeer, uri: &str) -> ExchangeResult {
+    let unknown = || McpFault::no_such_resource(uri, peer.is_modern());
     let wanted = wanted(uri).ok_or_else(unknown)?;
     let artifact = match peer.face.host.artifact(wanted.id, peer.principal()).await {
         Ok(artifact) => artifact,
         Err(ArtifactError::Unknown(_) | ArtifactError::Gone(_)) => return Err(unknown()),
-        Err(error) => return Err(Fault::internal(error.to_string())),
+        Err(error) => return Err(McpFault::internal(error.to_string())),
     };
     let about = artifact.about();
     let left = about.size.saturating_sub(wanted.offset);
@@ -85,12 +85,12 @@ pub(super) async fn read(peer: &Peer, uri: &str) -> Outcome {
             "it has {} bytes, and at most {MOST} are read at once",
             about.size
         );
-        return Err(Fault::invalid_params(message).with(
+        return Err(McpFault::invalid_params(message).with(
             json!({ "uri": uri, "size": about.size, "hint": "add `?offset=0&length=1048576`" }),
         ));
     }
     let bytes = bytes(&*artifact, wanted.offset, length).await;
-    let bytes = bytes.map_err(|error| Fault::internal(error.to_string()))?;
+    let bytes = bytes.map_err(|error| McpFault::internal(error.to_string()))?;
     let is_text = is_textual(&about.media_type);
     let text = if is_text {
         std::str::from_utf8(&bytes).ok()
@@ -98,7 +98,7 @@ pub(super) async fn read(peer: &Peer, uri: &str) -> Outcome {
         None
     };
     let blob = text.is_none().then(|| BASE64_STANDARD.encode(&bytes));
-    let found = Found {
+    let found = ResourceContents {
         uri,
         mime_type: Some(&about.media_type),
         text,
@@ -107,7 +107,7 @@ pub(super) async fn read(peer: &Peer, uri: &str) -> Outcome {
     let mut told = json!({ "contents": [found] });
     told["contents"][0]["_meta"] =
         json!({ "toolpost/size": about.size, "toolpost/offset": wanted.offset });
-    Ok(Reply::Text(wire::json(&super::cached(
+    Ok(McpReply::Text(wire::json(&super::cached(
         told,
         peer,
         FRESH_FOR_MS,
@@ -134,7 +134,7 @@ async fn bytes(
 }
 
 /// The structured content of a result that was kept because it is long.
-pub(super) async fn structured(peer: &Peer, result: &ToolResult) -> Option<Value> {
+pub(super) async fn structured(peer: &McpPeer, result: &ToolResult) -> Option<Value> {
     let kept = result
         .artifacts
         .iter()

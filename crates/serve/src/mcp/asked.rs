@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    fault::Fault,
-    meta::{Level, Meta},
+    fault::McpFault,
+    meta::{McpLogLevel, RequestMeta},
     wire,
 };
 
@@ -17,7 +17,7 @@ const LONGEST_NAME: usize = 4 << 10;
 
 /// A method that is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(super) enum McpMethod {
     Initialize,
     Ping,
     SetLevel,
@@ -37,7 +37,7 @@ pub(super) enum Method {
     Other,
 }
 
-impl Method {
+impl McpMethod {
     pub(super) fn read(name: &str) -> Self {
         match name {
             "initialize" => Self::Initialize,
@@ -86,7 +86,7 @@ impl Method {
 #[serde(rename_all = "camelCase", default)]
 struct Params<'a> {
     #[serde(rename = "_meta")]
-    meta: Meta,
+    meta: RequestMeta,
     #[serde(borrow)]
     name: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -96,7 +96,7 @@ struct Params<'a> {
     cursor: Option<String>,
     input_responses: Option<Map<String, Value>>,
     request_state: Option<String>,
-    level: Option<Level>,
+    level: Option<McpLogLevel>,
     #[serde(rename = "ref")]
     reference: Option<Value>,
     argument: Option<Value>,
@@ -108,9 +108,9 @@ struct Params<'a> {
 
 /// A request that was read.
 #[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) method: Method,
-    pub(super) meta: Meta,
+pub(super) struct McpRequest {
+    pub(super) method: McpMethod,
+    pub(super) meta: RequestMeta,
     pub(super) name: Option<String>,
     pub(super) uri: Option<String>,
     /// The very text.
@@ -118,7 +118,7 @@ pub(super) struct Asked {
     pub(super) cursor: Option<String>,
     pub(super) answers: Map<String, Value>,
     pub(super) state: Option<String>,
-    pub(super) level: Option<Level>,
+    pub(super) level: Option<McpLogLevel>,
     /// `ref`, `argument` and `context` of a completion.
     pub(super) completion: [Option<Value>; 3],
     /// What to be told of.
@@ -128,16 +128,16 @@ pub(super) struct Asked {
     pub(super) announced: Option<Value>,
 }
 
-impl Asked {
+impl McpRequest {
     /// Whether the answer to it may be a question.
     pub(super) fn may_ask(&self) -> bool {
         matches!(
             self.method,
-            Method::CallTool | Method::ReadResource | Method::GetPrompt
+            McpMethod::CallTool | McpMethod::ReadResource | McpMethod::GetPrompt
         )
     }
 
-    pub(super) fn read(method: Method, params: Option<&RawValue>) -> Result<Self, Fault> {
+    pub(super) fn read(method: McpMethod, params: Option<&RawValue>) -> Result<Self, McpFault> {
         let Params {
             meta,
             name,
@@ -159,7 +159,7 @@ impl Asked {
             .flatten()
             .any(|text| text.len() > LONGEST_NAME)
         {
-            return Err(Fault::invalid_params(format!(
+            return Err(McpFault::invalid_params(format!(
                 "`name` and `uri` have at most {LONGEST_NAME} bytes"
             )));
         }
@@ -180,15 +180,15 @@ impl Asked {
         })
     }
 
-    pub(super) fn name(&self) -> Result<&str, Fault> {
+    pub(super) fn name(&self) -> Result<&str, McpFault> {
         self.name
             .as_deref()
-            .ok_or_else(|| Fault::invalid_params("`name` is missing"))
+            .ok_or_else(|| McpFault::invalid_params("`name` is missing"))
     }
 
-    pub(super) fn uri(&self) -> Result<&str, Fault> {
+    pub(super) fn uri(&self) -> Result<&str, McpFault> {
         self.uri
             .as_deref()
-            .ok_or_else(|| Fault::invalid_params("`uri` is missing"))
+            .ok_or_else(|| McpFault::invalid_params("`uri` is missing"))
     }
 }

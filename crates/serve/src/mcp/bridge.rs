@@ -6,29 +6,30 @@ use futures_util::future::try_join_all;
 use serde_json::json;
 use tokio::sync::oneshot;
 use toolpost_model::{
-    BoxFuture, Caller, ConsultError, ConsultKind, ConsultKinds, InvocationId, Question, Reply,
+    BoxFuture, ConsultError, ConsultKind, ConsultKinds, ConsultQuestion, ConsultReply,
+    ConsultableCaller, InvocationId,
 };
 
 use super::{
-    exchange::{Outlet, Round},
-    peer::Peer,
+    exchange::{ExchangeOutlet, Round},
+    peer::McpPeer,
     rounds::method,
-    sessions::Stay,
+    sessions::McpSession,
     wire,
 };
 
 /// A client that can be asked.
-pub(super) struct Bridge {
+pub(super) struct ConsultBridge {
     can: ConsultKinds,
     /// The session its answers come in by; without one it answers by repeating its request.
-    stay: Option<Arc<Stay>>,
-    outlet: Outlet,
+    stay: Option<Arc<McpSession>>,
+    outlet: ExchangeOutlet,
     /// What a call wanted to ask that it does not answer.
     lacked: OnceLock<ConsultKind>,
 }
 
-impl Bridge {
-    pub(super) fn to(peer: &Peer, outlet: &Outlet) -> Self {
+impl ConsultBridge {
+    pub(super) fn to(peer: &McpPeer, outlet: &ExchangeOutlet) -> Self {
         let (stay, outlet) = (peer.stay.clone(), outlet.clone());
         Self {
             can: peer.can.0,
@@ -44,7 +45,10 @@ impl Bridge {
     }
 
     /// Asks, in the way of the client's era.
-    pub(super) async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Reply>, ConsultError> {
+    pub(super) async fn ask(
+        &self,
+        questions: Vec<ConsultQuestion>,
+    ) -> Result<Vec<ConsultReply>, ConsultError> {
         if let Some(other) = questions
             .iter()
             .find(|question| !self.can.includes(question.kind))
@@ -69,13 +73,17 @@ impl Bridge {
     }
 
     /// A request of ours on the stream of the client's, answered by a message of its own.
-    async fn request(&self, stay: &Arc<Stay>, question: Question) -> Result<Reply, ConsultError> {
+    async fn request(
+        &self,
+        stay: &Arc<McpSession>,
+        question: ConsultQuestion,
+    ) -> Result<ConsultReply, ConsultError> {
         let Some((id, answered)) = stay.expect_answer() else {
             return Err(ConsultError::Refused(
                 "too many questions wait for this client".to_owned(),
             ));
         };
-        let mut pending = Pending {
+        let mut pending = PendingConsultation {
             stay,
             outlet: &self.outlet,
             id: Some(id.clone()),
@@ -90,7 +98,7 @@ impl Bridge {
         let answer = answered.await;
         pending.id = None;
         match answer {
-            Ok(Ok(value)) => Ok(Reply {
+            Ok(Ok(value)) => Ok(ConsultReply {
                 key: question.key,
                 value,
             }),
@@ -101,13 +109,13 @@ impl Bridge {
 }
 
 /// A question whose answer nobody needs once this is dropped; the client is told.
-struct Pending<'a> {
-    stay: &'a Stay,
-    outlet: &'a Outlet,
+struct PendingConsultation<'a> {
+    stay: &'a McpSession,
+    outlet: &'a ExchangeOutlet,
     id: Option<String>,
 }
 
-impl Drop for Pending<'_> {
+impl Drop for PendingConsultation<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
             self.stay.forget_question(&id);
@@ -118,7 +126,7 @@ impl Drop for Pending<'_> {
     }
 }
 
-impl Caller for Bridge {
+impl ConsultableCaller for ConsultBridge {
     fn answers(&self) -> ConsultKinds {
         self.can
     }
@@ -130,8 +138,8 @@ impl Caller for Bridge {
     fn consult(
         &self,
         _call: InvocationId,
-        questions: Vec<Question>,
-    ) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
+        questions: Vec<ConsultQuestion>,
+    ) -> BoxFuture<'_, Result<Vec<ConsultReply>, ConsultError>> {
         Box::pin(self.ask(questions))
     }
 }

@@ -5,21 +5,23 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use toolpost_core::{Answer, CallRequest, Heard, Listener, Patience, Wants};
+use toolpost_core::{
+    CallRequest, EventDelivery, EventInterest, EventListener, Patience, RecordedResult,
+};
 use toolpost_model::{
-    ApprovalStatus, BoxFuture, Caller, ConsultKind, ErrorClass, Event, EventBody, InvocationId,
-    LogLevel, ModelInput, NativeCallId, Progress, ToolResult,
+    ApprovalStatus, BoxFuture, ConsultKind, ConsultableCaller, ErrorClass, Event, EventBody,
+    InvocationId, LogLevel, ModelInput, NativeCallId, ToolProgress, ToolResult,
 };
 
 use super::{
     approving, artifacts,
-    asked::Asked,
-    bridge::Bridge,
-    deferral::{self, Meant},
-    exchange::{Outcome, Outlet, Wishes},
-    fault::Fault,
-    meta::{Capabilities, Level, Meta},
-    peer::Peer,
+    asked::McpRequest,
+    bridge::ConsultBridge,
+    deferral::{self, DeferralTool},
+    exchange::{ExchangeOutlet, ExchangeResult, Wishes},
+    fault::McpFault,
+    meta::{Capabilities, McpLogLevel, RequestMeta},
+    peer::McpPeer,
     result, wire,
 };
 use crate::http::formats::promised_output;
@@ -28,10 +30,14 @@ use crate::http::formats::promised_output;
 const OPERATOR_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Answers `tools/call`.
-pub(super) async fn call(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outcome {
+pub(super) async fn call(
+    peer: &McpPeer,
+    mut asked: McpRequest,
+    outlet: &ExchangeOutlet,
+) -> ExchangeResult {
     match deferral::meant(peer, asked.name()?) {
-        Some(Meant::Search) => return deferral::search(peer, &asked).await,
-        Some(Meant::Call) => {
+        Some(DeferralTool::Search) => return deferral::search(peer, &asked).await,
+        Some(DeferralTool::Call) => {
             asked = match deferral::unwrap(peer, asked) {
                 Ok(asked) => asked,
                 Err(outcome) => return outcome,
@@ -41,7 +47,7 @@ pub(super) async fn call(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outc
     }
     let tool = asked.name()?.to_owned();
     let input = ModelInput::Text(asked.arguments.take().unwrap_or_else(|| "{}".into()));
-    let Ran { answer, lacked } = run(peer, tool, input, &mut asked.meta, outlet).await;
+    let McpCallAnswer { answer, lacked } = run(peer, tool, input, &mut asked.meta, outlet).await;
     let result = answer.result();
     let Some(error) = &result.error else {
         let promised = promised(peer, result).await;
@@ -53,7 +59,7 @@ pub(super) async fn call(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outc
             .as_deref()
             .map(|hint| format!("; {hint}"))
             .unwrap_or_default();
-        return Err(Fault::invalid_params(format!("{}{hint}", error.message)));
+        return Err(McpFault::invalid_params(format!("{}{hint}", error.message)));
     }
     match lacked {
         Some(kind) => Err(missing_capability(kind)),
@@ -62,7 +68,7 @@ pub(super) async fn call(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outc
 }
 
 /// The structured content of a result that was kept because it is long, where the client was told that there would be one.
-async fn promised(peer: &Peer, result: &ToolResult) -> Option<Value> {
+async fn promised(peer: &McpPeer, result: &ToolResult) -> Option<Value> {
     if result.structured_content.is_some() || result.artifacts.is_empty() {
         return None;
     }
@@ -73,13 +79,13 @@ async fn promised(peer: &Peer, result: &ToolResult) -> Option<Value> {
 }
 
 /// A call that ran, and what it could not ask its client. Only the stateless era has a word for that.
-pub(super) struct Ran {
-    pub(super) answer: Arc<Answer>,
+pub(super) struct McpCallAnswer {
+    pub(super) answer: Arc<RecordedResult>,
     pub(super) lacked: Option<ConsultKind>,
 }
 
-pub(super) fn missing_capability(kind: ConsultKind) -> Fault {
-    Fault::missing_capability(&match kind {
+pub(super) fn missing_capability(kind: ConsultKind) -> McpFault {
+    McpFault::missing_capability(&match kind {
         ConsultKind::Elicitation => json!({ "elicitation": {} }),
         ConsultKind::UrlElicitation => json!({ "elicitation": { "url": {} } }),
         ConsultKind::Sampling => json!({ "sampling": {} }),
@@ -89,12 +95,12 @@ pub(super) fn missing_capability(kind: ConsultKind) -> Fault {
 
 /// Runs a tool for a request, with everything the request brings: its id, its caller, its wish to hear of progress.
 pub(super) async fn run(
-    peer: &Peer,
+    peer: &McpPeer,
     tool: String,
     input: ModelInput,
-    meta: &mut Meta,
-    outlet: &Outlet,
-) -> Ran {
+    meta: &mut RequestMeta,
+    outlet: &ExchangeOutlet,
+) -> McpCallAnswer {
     let mut call = CallRequest::new(Arc::clone(&peer.session), tool, input);
     call.face = peer.came_by;
     call.correlation_id = meta.request_id.take();
@@ -104,8 +110,8 @@ pub(super) async fn run(
         .and_then(NativeCallId::bounded);
     call.trace = meta.span.take();
     call.meta = meta.for_the_tool();
-    let bridge = Arc::new(Bridge::to(peer, outlet));
-    call.caller = Some(Arc::clone(&bridge) as Arc<dyn Caller>);
+    let bridge = Arc::new(ConsultBridge::to(peer, outlet));
+    call.caller = Some(Arc::clone(&bridge) as Arc<dyn ConsultableCaller>);
     let operator = peer.may_approve().then(|| Arc::clone(&bridge));
     call.patience = Some(Patience::Approval(peer.face.settings.approval_wait));
     let wishes = Wishes {
@@ -117,7 +123,7 @@ pub(super) async fn run(
     let may_come_back = peer.stay.is_none() && peer.can != Capabilities::default();
     *outlet.wishes.lock() = wishes;
     let ear = |asks| {
-        Arc::new(Ear {
+        Arc::new(McpCallListener {
             outlet: outlet.clone(),
             asks,
             last: Mutex::new(None),
@@ -139,7 +145,7 @@ pub(super) async fn run(
     let lacked = bridge
         .lacked()
         .filter(|_| peer.is_modern() && answer.result().is_error);
-    Ran { answer, lacked }
+    McpCallAnswer { answer, lacked }
 }
 
 /// The same call once more. By then the answer to its question is there.
@@ -163,11 +169,11 @@ fn same(call: &CallRequest) -> CallRequest {
 /// Runs a call and puts what a person must say to it before the operator behind the client. The call waits no longer than
 /// any other; an operator who takes longer than that is still heard.
 async fn with_operator(
-    peer: &Peer,
+    peer: &McpPeer,
     call: CallRequest,
-    operator: Arc<Bridge>,
+    operator: Arc<ConsultBridge>,
     mut asked: mpsc::Receiver<InvocationId>,
-) -> Arc<Answer> {
+) -> Arc<RecordedResult> {
     let again = same(&call);
     let mut work = std::pin::pin!(peer.face.host.call(call));
     let mut asking: Option<BoxFuture<'static, bool>> = None;
@@ -210,30 +216,34 @@ async fn with_operator(
     }
 }
 
-fn ask(peer: &Peer, operator: &Arc<Bridge>, id: InvocationId) -> BoxFuture<'static, bool> {
+fn ask(
+    peer: &McpPeer,
+    operator: &Arc<ConsultBridge>,
+    id: InvocationId,
+) -> BoxFuture<'static, bool> {
     Box::pin(approving::ask(peer.clone(), Arc::clone(operator), id))
 }
 
 /// Hears what happens to a call and tells the client what it wished to hear.
-struct Ear {
-    outlet: Outlet,
+struct McpCallListener {
+    outlet: ExchangeOutlet,
     asks: Option<mpsc::Sender<InvocationId>>,
     /// The last progress that was told: it must grow.
     last: Mutex<Option<f64>>,
 }
 
-impl Ear {
-    fn tell(&self, method: &str, params: &Value) -> Heard {
+impl McpCallListener {
+    fn tell(&self, method: &str, params: &Value) -> EventDelivery {
         if self.outlet.mention(wire::notification(method, params)) {
-            Heard::Taken
+            EventDelivery::Taken
         } else {
-            Heard::Lost
+            EventDelivery::Lost
         }
     }
 
-    fn progress(&self, done: Option<f64>, total: Option<f64>, message: &str) -> Heard {
+    fn progress(&self, done: Option<f64>, total: Option<f64>, message: &str) -> EventDelivery {
         let Some(token) = self.outlet.wishes.lock().progress_token.clone() else {
-            return Heard::Taken;
+            return EventDelivery::Taken;
         };
         let progress = {
             let mut last = self.last.lock();
@@ -256,7 +266,7 @@ impl Ear {
         self.tell("notifications/progress", &params)
     }
 
-    fn log(&self, level: Level, logger: &str, data: &Value) -> Heard {
+    fn log(&self, level: McpLogLevel, logger: &str, data: &Value) -> EventDelivery {
         if self
             .outlet
             .wishes
@@ -264,7 +274,7 @@ impl Ear {
             .level
             .is_none_or(|least| level < least)
         {
-            return Heard::Taken;
+            return EventDelivery::Taken;
         }
         let params = json!({ "level": level.as_str(), "logger": logger, "data": data });
         self.tell("notifications/message", &params)
@@ -285,14 +295,14 @@ fn number(value: f64) -> Value {
     }
 }
 
-impl Listener for Ear {
-    fn wants(&self) -> Wants {
-        Wants::ToolEvents
+impl EventListener for McpCallListener {
+    fn wants(&self) -> EventInterest {
+        EventInterest::ToolEvents
     }
 
-    fn hear(&self, event: Event) -> Heard {
+    fn hear(&self, event: Event) -> EventDelivery {
         match event.body {
-            EventBody::Progress(Progress {
+            EventBody::Progress(ToolProgress {
                 message,
                 percent,
                 done,
@@ -311,13 +321,17 @@ impl Listener for Ear {
             }
             EventBody::Status { message } => self.progress(None, None, &message),
             EventBody::Log { level, message } => {
-                self.log(Level::of(level), "tool", &Value::from(message))
+                self.log(McpLogLevel::of(level), "tool", &Value::from(message))
             }
             EventBody::Custom { name, mut data } if name == EventBody::MODULE_EVENT => {
                 if let Some(fields) = data.as_object_mut() {
                     fields.insert("invocation_id".to_owned(), json!(event.invocation_id));
                 }
-                self.log(Level::of(LogLevel::Info), EventBody::MODULE_EVENT, &data)
+                self.log(
+                    McpLogLevel::of(LogLevel::Info),
+                    EventBody::MODULE_EVENT,
+                    &data,
+                )
             }
             EventBody::Approval(ApprovalStatus::Pending { ask_id, .. }) => {
                 if let Some(asks) = &self.asks {
@@ -331,7 +345,7 @@ impl Listener for Ear {
             | EventBody::Kept(_)
             | EventBody::Output(_)
             | EventBody::Custom { .. }
-            | EventBody::Message { .. } => Heard::Taken,
+            | EventBody::Message { .. } => EventDelivery::Taken,
         }
     }
 }

@@ -7,15 +7,15 @@ use toolpost_model::{Companions, ErrorClass, ModelInput, ToolId, ToolResult};
 
 use super::{
     artifacts,
-    asked::Asked,
+    asked::McpRequest,
     calling,
-    exchange::{Outcome, Outlet},
-    fault::Fault,
+    exchange::{ExchangeOutlet, ExchangeResult},
+    fault::McpFault,
     listing::FRESH_FOR_MS,
-    meta::Meta,
-    offers::{Addressed, Offers, Prompt},
-    peer::Peer,
-    wire::{self, Reply},
+    meta::RequestMeta,
+    offers::{AddressedOfferKind, Offers, Prompt},
+    peer::McpPeer,
+    wire::{self, McpReply},
 };
 
 /// The code of parameters that name nothing.
@@ -23,19 +23,19 @@ const INVALID: i32 = -32602;
 /// Entries of one page.
 const PAGE: usize = 1_000;
 
-fn offered(peer: &Peer) -> Offers {
+fn offered(peer: &McpPeer) -> Offers {
     Offers::to(&peer.face.host, &peer.session)
 }
 
 /// The lists that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CompanionListKind {
     Resources,
     Templates,
     Prompts,
 }
 
-impl Kind {
+impl CompanionListKind {
     /// The list's name in a result, and what an entry is known by.
     fn words(self) -> (&'static str, &'static str) {
         match self {
@@ -53,7 +53,7 @@ pub(super) struct Abilities {
     pub(super) subscriptions: bool,
 }
 
-pub(super) fn abilities(peer: &Peer) -> Abilities {
+pub(super) fn abilities(peer: &McpPeer) -> Abilities {
     let offered = offered(peer);
     Abilities {
         prompts: offered
@@ -64,9 +64,13 @@ pub(super) fn abilities(peer: &Peer) -> Abilities {
 }
 
 /// Answers one of the lists, in a fixed order.
-pub(super) fn list(peer: &Peer, kind: Kind, cursor: Option<&str>) -> Outcome {
-    if kind == Kind::Prompts && !abilities(peer).prompts {
-        return Err(Fault::no_such_method("prompts/list"));
+pub(super) fn list(
+    peer: &McpPeer,
+    kind: CompanionListKind,
+    cursor: Option<&str>,
+) -> ExchangeResult {
+    if kind == CompanionListKind::Prompts && !abilities(peer).prompts {
+        return Err(McpFault::no_such_method("prompts/list"));
     }
     let (name, key) = kind.words();
     let offered = offered(peer);
@@ -77,11 +81,11 @@ pub(super) fn list(peer: &Peer, kind: Kind, cursor: Option<&str>) -> Outcome {
             .cloned()
     };
     let mut entries: Vec<Value> = match kind {
-        Kind::Resources => addressed(Addressed::Resources).collect(),
-        Kind::Templates => addressed(Addressed::Templates)
+        CompanionListKind::Resources => addressed(AddressedOfferKind::Resources).collect(),
+        CompanionListKind::Templates => addressed(AddressedOfferKind::Templates)
             .chain([artifacts::template()])
             .collect(),
-        Kind::Prompts => offered.prompts().iter().map(Prompt::entry).collect(),
+        CompanionListKind::Prompts => offered.prompts().iter().map(Prompt::entry).collect(),
     };
     entries.sort_by(|one, other| one[key].as_str().cmp(&other[key].as_str()));
     let from = match cursor {
@@ -90,14 +94,14 @@ pub(super) fn list(peer: &Peer, kind: Kind, cursor: Option<&str>) -> Outcome {
             .parse()
             .ok()
             .filter(|from: &usize| *from < entries.len())
-            .ok_or_else(|| Fault::invalid_params("the cursor is not one of this list"))?,
+            .ok_or_else(|| McpFault::invalid_params("the cursor is not one of this list"))?,
     };
     let page: Vec<&Value> = entries.iter().skip(from).take(PAGE).collect();
     let mut told = json!({ name: page });
     if from + PAGE < entries.len() {
         told["nextCursor"] = json!((from + PAGE).to_string());
     }
-    Ok(Reply::Text(wire::json(&super::cached(
+    Ok(McpReply::Text(wire::json(&super::cached(
         told,
         peer,
         FRESH_FOR_MS,
@@ -106,12 +110,12 @@ pub(super) fn list(peer: &Peer, kind: Kind, cursor: Option<&str>) -> Outcome {
 
 /// Calls a tool that serves such a request. Its structured content is the whole result.
 async fn serve(
-    peer: &Peer,
+    peer: &McpPeer,
     tool: &ToolId,
     arguments: Value,
-    meta: &mut Meta,
-    outlet: &Outlet,
-) -> Result<Map<String, Value>, Fault> {
+    meta: &mut RequestMeta,
+    outlet: &ExchangeOutlet,
+) -> Result<Map<String, Value>, McpFault> {
     let ran = calling::run(
         peer,
         tool.to_string(),
@@ -134,10 +138,10 @@ async fn serve(
     };
     match told {
         Some(Value::Object(object)) => Ok(object),
-        Some(_) => Err(Fault::internal(
+        Some(_) => Err(McpFault::internal(
             "the source answered something that is no result",
         )),
-        None => Err(Fault::internal(format!(
+        None => Err(McpFault::internal(format!(
             "nothing of it is shown: {}",
             result.remarks().join("; ")
         ))),
@@ -146,9 +150,9 @@ async fn serve(
 
 /// What a failed call is to a request that has no place for a tool's errors. Where a server of MCP refused it, its code is
 /// among the details; a missing resource has had two.
-fn fault(result: &ToolResult) -> Fault {
+fn fault(result: &ToolResult) -> McpFault {
     let Some(error) = &result.error else {
-        return Fault::internal("the source failed");
+        return McpFault::internal("the source failed");
     };
     let hint = error
         .hint
@@ -163,19 +167,23 @@ fn fault(result: &ToolResult) -> Fault {
     let about = json!({ "class": error.class.as_str(), "invocationId": result.invocation_id });
     match (error.class, code) {
         (ErrorClass::InvalidArguments | ErrorClass::SchemaValidationFailed, _)
-        | (_, Some(-32602 | -32002)) => Fault::invalid_params(message).with(about),
-        _ => Fault::internal(message).with(about),
+        | (_, Some(-32602 | -32002)) => McpFault::invalid_params(message).with(about),
+        _ => McpFault::internal(message).with(about),
     }
 }
 
 /// Answers `resources/read`.
-pub(super) async fn read(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outcome {
+pub(super) async fn read(
+    peer: &McpPeer,
+    mut asked: McpRequest,
+    outlet: &ExchangeOutlet,
+) -> ExchangeResult {
     let uri = asked.uri()?.to_owned();
     if artifacts::is_one(&uri) {
         return artifacts::read(peer, &uri).await;
     }
     let offered = offered(peer);
-    let missing = || Fault::no_such_resource(&uri, peer.is_modern());
+    let missing = || McpFault::no_such_resource(&uri, peer.is_modern());
     let tool = offered
         .owner(&uri)
         .and_then(|found| found.read.clone())
@@ -186,7 +194,7 @@ pub(super) async fn read(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outc
         INVALID => missing(),
         _ => fault,
     })?;
-    Ok(Reply::Text(wire::json(&super::cached(
+    Ok(McpReply::Text(wire::json(&super::cached(
         Value::Object(told),
         peer,
         0,
@@ -194,7 +202,11 @@ pub(super) async fn read(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outc
 }
 
 /// Answers `prompts/get`.
-pub(super) async fn prompt(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outcome {
+pub(super) async fn prompt(
+    peer: &McpPeer,
+    mut asked: McpRequest,
+    outlet: &ExchangeOutlet,
+) -> ExchangeResult {
     let name = asked.name()?.to_owned();
     let offered = offered(peer);
     let found = offered.prompt(&name);
@@ -205,32 +217,36 @@ pub(super) async fn prompt(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Ou
             .take(200)
             .flat_map(char::escape_debug)
             .collect();
-        return Err(Fault::invalid_params(format!(
+        return Err(McpFault::invalid_params(format!(
             "no prompt is called `{shown}`"
         )));
     };
     let arguments: Value = match asked.arguments.take() {
         None => json!({}),
         Some(text) => serde_json::from_str(&text).map_err(|error| {
-            Fault::invalid_params(format!("the arguments cannot be read: {error}"))
+            McpFault::invalid_params(format!("the arguments cannot be read: {error}"))
         })?,
     };
     let call = json!({ "name": own, "arguments": arguments });
     let told = serve(peer, &tool, call, &mut asked.meta, outlet).await?;
-    Ok(Reply::Text(wire::json(&super::complete(
+    Ok(McpReply::Text(wire::json(&super::complete(
         Value::Object(told),
         peer,
     ))))
 }
 
 /// Answers `completion/complete`.
-pub(super) async fn complete(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outcome {
+pub(super) async fn complete(
+    peer: &McpPeer,
+    mut asked: McpRequest,
+    outlet: &ExchangeOutlet,
+) -> ExchangeResult {
     if !abilities(peer).completions {
-        return Err(Fault::no_such_method("completion/complete"));
+        return Err(McpFault::no_such_method("completion/complete"));
     }
     let [reference, argument, context] = std::mem::take(&mut asked.completion);
     let (Some(mut reference), Some(argument)) = (reference, argument) else {
-        return Err(Fault::invalid_params("`ref` and `argument` are needed"));
+        return Err(McpFault::invalid_params("`ref` and `argument` are needed"));
     };
     let offered = offered(peer);
     let found = match reference["type"].as_str() {
@@ -247,10 +263,14 @@ pub(super) async fn complete(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> 
         Some("ref/resource") => reference["uri"]
             .as_str()
             .and_then(|uri| offered.lister(uri)),
-        _ => return Err(Fault::invalid_params("`ref` names a prompt or a resource")),
+        _ => {
+            return Err(McpFault::invalid_params(
+                "`ref` names a prompt or a resource",
+            ));
+        }
     };
     let Some(tool) = found.and_then(|found| found.complete.clone()) else {
-        return Err(Fault::invalid_params(
+        return Err(McpFault::invalid_params(
             "`ref` names nothing that is known here",
         ));
     };
@@ -259,7 +279,7 @@ pub(super) async fn complete(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> 
         call["context"] = context;
     }
     let told = serve(peer, &tool, call, &mut asked.meta, outlet).await?;
-    Ok(Reply::Text(wire::json(&super::complete(
+    Ok(McpReply::Text(wire::json(&super::complete(
         Value::Object(told),
         peer,
     ))))
@@ -267,12 +287,12 @@ pub(super) async fn complete(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> 
 
 /// Whether the changes of a resource are to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum SubscriptionChange {
     Told,
     NotTold,
 }
 
-impl Wish {
+impl SubscriptionChange {
     fn tool(self, companions: &Companions) -> Option<ToolId> {
         match self {
             Self::Told => companions.subscribe.clone(),
@@ -283,13 +303,13 @@ impl Wish {
 
 /// Asks the source of a resource to tell of its changes, or no longer.
 pub(super) async fn subscribe(
-    peer: &Peer,
+    peer: &McpPeer,
     uri: &str,
-    wish: Wish,
-    outlet: &Outlet,
-) -> Result<(), Fault> {
+    wish: SubscriptionChange,
+    outlet: &ExchangeOutlet,
+) -> Result<(), McpFault> {
     let offered = offered(peer);
-    let missing = || Fault::no_such_resource(uri, peer.is_modern());
+    let missing = || McpFault::no_such_resource(uri, peer.is_modern());
     let found = offered.owner(uri).ok_or_else(missing)?;
     let Some(tool) = wish.tool(found) else {
         return Ok(());
@@ -298,7 +318,7 @@ pub(super) async fn subscribe(
         peer,
         &tool,
         json!({ "uri": uri }),
-        &mut Meta::default(),
+        &mut RequestMeta::default(),
         outlet,
     )
     .await;
@@ -312,7 +332,12 @@ pub(super) async fn subscribe(
 }
 
 /// The tool that tells the source of a resource so.
-pub(super) fn teller(host: &Host, session: &Session, uri: &str, wish: Wish) -> Option<ToolId> {
+pub(super) fn teller(
+    host: &Host,
+    session: &Session,
+    uri: &str,
+    wish: SubscriptionChange,
+) -> Option<ToolId> {
     Offers::to(host, session)
         .owner(uri)
         .and_then(|found| wish.tool(found))

@@ -3,16 +3,16 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolpost_core::{Listing, Surface, ToolFilter};
+use toolpost_core::{Surface, SurfaceEntry, ToolFilter};
 use toolpost_model::Visibility;
 
 use super::{
-    asked::Asked,
-    exchange::Outcome,
-    fault::Fault,
+    asked::McpRequest,
+    exchange::ExchangeResult,
+    fault::McpFault,
     listing::definition,
-    peer::Peer,
-    wire::{self, Reply},
+    peer::McpPeer,
+    wire::{self, McpReply},
 };
 
 const FOUND_BY_DEFAULT: usize = 5;
@@ -22,19 +22,19 @@ const TRIES: usize = 8;
 
 /// The names of the two tools, out of the way of every other tool's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Names {
+pub(super) struct DeferralToolNames {
     search: String,
     call: String,
 }
 
 /// What a name of theirs stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meant {
+pub(super) enum DeferralTool {
     Search,
     Call,
 }
 
-impl Names {
+impl DeferralToolNames {
     pub(super) fn free_on(surface: &Surface) -> Self {
         let free = |name: &str| {
             let prefixed = (0..TRIES).map(|times| "toolpost_".repeat(times) + name);
@@ -49,11 +49,11 @@ impl Names {
         }
     }
 
-    pub(super) fn meant(&self, name: &str) -> Option<Meant> {
+    pub(super) fn meant(&self, name: &str) -> Option<DeferralTool> {
         if name == self.search {
-            Some(Meant::Search)
+            Some(DeferralTool::Search)
         } else if name == self.call {
-            Some(Meant::Call)
+            Some(DeferralTool::Call)
         } else {
             None
         }
@@ -102,7 +102,7 @@ impl Names {
 }
 
 /// Whether a name is one of theirs on this peer's surface. Looked up only for names that could be.
-pub(super) fn meant(peer: &Peer, name: &str) -> Option<Meant> {
+pub(super) fn meant(peer: &McpPeer, name: &str) -> Option<DeferralTool> {
     if !name.ends_with("search_tools") && !name.ends_with("call_tool") {
         return None;
     }
@@ -112,7 +112,7 @@ pub(super) fn meant(peer: &Peer, name: &str) -> Option<Meant> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct DeferredSearchArguments {
     query: String,
     limit: Option<usize>,
 }
@@ -125,15 +125,17 @@ fn arguments<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
 }
 
 /// A mistake in the arguments is the model's to mend, so it is told as the tool's.
-fn mistaken(peer: &Peer, expected: &str) -> Reply {
+fn mistaken(peer: &McpPeer, expected: &str) -> McpReply {
     let text = format!("invalid_arguments: {expected}; nothing else is taken");
     let told = json!({ "content": [{ "type": "text", "text": text }], "isError": true });
-    Reply::Text(wire::json(&super::complete(told, peer)))
+    McpReply::Text(wire::json(&super::complete(told, peer)))
 }
 
 /// Finds tools, listed ones too, and marks them as shown to this session.
-pub(super) async fn search(peer: &Peer, asked: &Asked) -> Outcome {
-    let Some(wanted) = arguments::<Wanted>(asked.arguments.as_deref().unwrap_or("{}")) else {
+pub(super) async fn search(peer: &McpPeer, asked: &McpRequest) -> ExchangeResult {
+    let Some(wanted) =
+        arguments::<DeferredSearchArguments>(asked.arguments.as_deref().unwrap_or("{}"))
+    else {
         return Ok(mistaken(
             peer,
             "`query` is a text and is needed, `limit` a whole number",
@@ -169,10 +171,10 @@ pub(super) async fn search(peer: &Peer, asked: &Asked) -> Outcome {
         "structuredContent": { "tools": tools },
         "isError": false,
     });
-    Ok(Reply::Text(wire::json(&super::complete(told, peer))))
+    Ok(McpReply::Text(wire::json(&super::complete(told, peer))))
 }
 
-fn told(tool: &Listing) -> String {
+fn told(tool: &SurfaceEntry) -> String {
     let declaration = tool.entry.declaration();
     format!(
         "{}: {}\ninput schema: {}",
@@ -184,23 +186,23 @@ fn told(tool: &Listing) -> String {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Called<'a> {
+struct DeferredCallArguments<'a> {
     name: String,
     #[serde(borrow)]
     arguments: Option<&'a serde_json::value::RawValue>,
 }
 
 /// What a call through the other tool is a call of: the request as if it had named that tool itself.
-pub(super) fn unwrap(peer: &Peer, mut asked: Asked) -> Result<Asked, Outcome> {
+pub(super) fn unwrap(peer: &McpPeer, mut asked: McpRequest) -> Result<McpRequest, ExchangeResult> {
     let text = asked.arguments.take().unwrap_or_else(|| "{}".into());
-    let Some(called) = arguments::<Called<'_>>(&text) else {
+    let Some(called) = arguments::<DeferredCallArguments<'_>>(&text) else {
         return Err(Ok(mistaken(
             peer,
             "`name` is a text and is needed, `arguments` an object",
         )));
     };
     if meant(peer, &called.name).is_some() {
-        return Err(Err(Fault::invalid_params(
+        return Err(Err(McpFault::invalid_params(
             "this tool calls other tools, not itself",
         )));
     }

@@ -12,26 +12,26 @@ use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
 };
-use toolpost_model::{Question, Reply as Answer};
+use toolpost_model::{ConsultQuestion, ConsultReply};
 
-use super::{fault::Fault, meta::Level, wire::Reply};
+use super::{fault::McpFault, meta::McpLogLevel, wire::McpReply};
 
 /// Messages a slow reader may fall behind before it loses some.
 const ROOM: usize = 256;
 
 /// How a request ends.
-pub(super) type Outcome = Result<Reply, Fault>;
+pub(super) type ExchangeResult = Result<McpReply, McpFault>;
 
 /// What work says before its end.
-enum Said {
+enum InterimMessage {
     Note(Bytes),
     Ask(Round),
 }
 
 /// Questions that the client answers by repeating its request.
 pub(super) struct Round {
-    pub(super) questions: Vec<Question>,
-    pub(super) answers: oneshot::Sender<Vec<Answer>>,
+    pub(super) questions: Vec<ConsultQuestion>,
+    pub(super) answers: oneshot::Sender<Vec<ConsultReply>>,
 }
 
 /// What the client wants to hear before the end. It may say so anew with each request for the same work.
@@ -39,40 +39,40 @@ pub(super) struct Round {
 pub(super) struct Wishes {
     pub(super) progress_token: Option<Value>,
     /// The least serious line.
-    pub(super) level: Option<Level>,
+    pub(super) level: Option<McpLogLevel>,
 }
 
-type Shared<T> = Arc<Mutex<T>>;
+type SharedMutex<T> = Arc<Mutex<T>>;
 
 /// Where work says something.
 #[derive(Clone)]
-pub(super) struct Outlet {
-    said: mpsc::Sender<Said>,
-    pub(super) wishes: Shared<Wishes>,
+pub(super) struct ExchangeOutlet {
+    said: mpsc::Sender<InterimMessage>,
+    pub(super) wishes: SharedMutex<Wishes>,
 }
 
-impl Outlet {
+impl ExchangeOutlet {
     /// Tells something that may be lost where nobody reads. `false`: it was.
     pub(super) fn mention(&self, message: Bytes) -> bool {
-        self.said.try_send(Said::Note(message)).is_ok()
+        self.said.try_send(InterimMessage::Note(message)).is_ok()
     }
 
     /// Tells something that must arrive. `false`: nobody is there any more.
     pub(super) async fn tell(&self, message: Bytes) -> bool {
-        self.said.send(Said::Note(message)).await.is_ok()
+        self.said.send(InterimMessage::Note(message)).await.is_ok()
     }
 
     /// Ends the answer to this request with questions; the next one brings the answers. `false`: nobody is there.
     pub(super) async fn ask(&self, round: Round) -> bool {
-        self.said.send(Said::Ask(round)).await.is_ok()
+        self.said.send(InterimMessage::Ask(round)).await.is_ok()
     }
 }
 
 /// What comes next of a request.
-pub(super) enum Step {
+pub(super) enum ExchangeStep {
     Note(Bytes),
     Ask(Round),
-    Done(Outcome),
+    Done(ExchangeResult),
 }
 
 /// What becomes of the work when nobody waits for it any more.
@@ -84,30 +84,30 @@ pub(super) enum WhenLeft {
     GoesOn,
 }
 
-enum Work {
-    Here(Pin<Box<dyn Future<Output = Outcome> + Send>>),
-    Task(JoinHandle<Outcome>),
+enum ExchangeWork {
+    Here(Pin<Box<dyn Future<Output = ExchangeResult> + Send>>),
+    Task(JoinHandle<ExchangeResult>),
     Over,
 }
 
 /// A request under way.
-pub(super) struct Exchange {
-    work: Work,
-    said: mpsc::Receiver<Said>,
-    wishes: Shared<Wishes>,
+pub(super) struct McpExchange {
+    work: ExchangeWork,
+    said: mpsc::Receiver<InterimMessage>,
+    wishes: SharedMutex<Wishes>,
     /// The end, while something that was said before is still to be told.
-    end: Option<Outcome>,
+    end: Option<ExchangeResult>,
     when_left: WhenLeft,
 }
 
-impl Exchange {
-    pub(super) fn begin<F>(when_left: WhenLeft, work: impl FnOnce(Outlet) -> F) -> Self
+impl McpExchange {
+    pub(super) fn begin<F>(when_left: WhenLeft, work: impl FnOnce(ExchangeOutlet) -> F) -> Self
     where
-        F: Future<Output = Outcome> + Send + 'static,
+        F: Future<Output = ExchangeResult> + Send + 'static,
     {
         let (outlet, said) = mpsc::channel(ROOM);
-        let wishes = Shared::default();
-        let work = Work::Here(Box::pin(work(Outlet {
+        let wishes = SharedMutex::default();
+        let work = ExchangeWork::Here(Box::pin(work(ExchangeOutlet {
             said: outlet,
             wishes: Arc::clone(&wishes),
         })));
@@ -126,13 +126,13 @@ impl Exchange {
     }
 
     /// The next thing to tell. Everything that was said comes before the end.
-    pub(super) async fn next(&mut self) -> Step {
+    pub(super) async fn next(&mut self) -> ExchangeStep {
         if self.end.is_none() {
             tokio::select! {
                 biased;
                 Some(said) = self.said.recv() => return said.into(),
                 end = run(&mut self.work) => {
-                    self.work = Work::Over;
+                    self.work = ExchangeWork::Over;
                     self.end = Some(end);
                 }
             }
@@ -142,56 +142,56 @@ impl Exchange {
                 self.end = end;
                 said.into()
             }
-            (Err(_), Some(end)) => Step::Done(end),
-            (Err(_), None) => Step::Done(Err(Fault::internal("the request is over"))),
+            (Err(_), Some(end)) => ExchangeStep::Done(end),
+            (Err(_), None) => ExchangeStep::Done(Err(McpFault::internal("the request is over"))),
         }
     }
 
     /// Lets the work go on by itself, whether or not somebody reads.
     pub(super) fn go_on_alone(&mut self) {
-        self.work = match std::mem::replace(&mut self.work, Work::Over) {
-            Work::Here(work) => Work::Task(tokio::spawn(work)),
-            other @ (Work::Task(_) | Work::Over) => other,
+        self.work = match std::mem::replace(&mut self.work, ExchangeWork::Over) {
+            ExchangeWork::Here(work) => ExchangeWork::Task(tokio::spawn(work)),
+            other @ (ExchangeWork::Task(_) | ExchangeWork::Over) => other,
         };
     }
 }
 
-impl From<Said> for Step {
-    fn from(said: Said) -> Self {
+impl From<InterimMessage> for ExchangeStep {
+    fn from(said: InterimMessage) -> Self {
         match said {
-            Said::Note(message) => Self::Note(message),
-            Said::Ask(round) => Self::Ask(round),
+            InterimMessage::Note(message) => Self::Note(message),
+            InterimMessage::Ask(round) => Self::Ask(round),
         }
     }
 }
 
-async fn run(work: &mut Work) -> Outcome {
+async fn run(work: &mut ExchangeWork) -> ExchangeResult {
     match work {
-        Work::Here(work) => work.await,
-        Work::Task(task) => match task.await {
+        ExchangeWork::Here(work) => work.await,
+        ExchangeWork::Task(task) => match task.await {
             Ok(end) => end,
-            Err(_) => Err(Fault::internal("the work on this request broke off")),
+            Err(_) => Err(McpFault::internal("the work on this request broke off")),
         },
-        Work::Over => std::future::pending().await,
+        ExchangeWork::Over => std::future::pending().await,
     }
 }
 
-impl Drop for Exchange {
+impl Drop for McpExchange {
     fn drop(&mut self) {
         match (
-            std::mem::replace(&mut self.work, Work::Over),
+            std::mem::replace(&mut self.work, ExchangeWork::Over),
             self.when_left,
         ) {
-            (Work::Here(work), WhenLeft::GoesOn) => {
+            (ExchangeWork::Here(work), WhenLeft::GoesOn) => {
                 // Without a runtime there is nothing left to run on: the process is ending.
                 if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                     runtime.spawn(work);
                 }
             }
-            (Work::Task(task), WhenLeft::Stops) => task.abort(),
-            (Work::Here(_), WhenLeft::Stops)
-            | (Work::Task(_), WhenLeft::GoesOn)
-            | (Work::Over, _) => {}
+            (ExchangeWork::Task(task), WhenLeft::Stops) => task.abort(),
+            (ExchangeWork::Here(_), WhenLeft::Stops)
+            | (ExchangeWork::Task(_), WhenLeft::GoesOn)
+            | (ExchangeWork::Over, _) => {}
         }
     }
 }

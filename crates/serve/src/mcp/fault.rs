@@ -8,7 +8,7 @@ use crate::streams::{self, StreamsFull};
 
 /// A refusal of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Fault {
+pub(super) struct McpFault {
     pub(super) code: i32,
     pub(super) message: String,
     pub(super) data: Option<Value>,
@@ -16,7 +16,7 @@ pub(super) struct Fault {
     pub(super) status: StatusCode,
 }
 
-impl Fault {
+impl McpFault {
     fn new(code: i32, status: StatusCode, message: impl Into<String>) -> Self {
         Self {
             code,

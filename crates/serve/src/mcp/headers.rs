@@ -7,8 +7,8 @@ use serde_json::Value;
 use toolpost_core::Surface;
 
 use super::{
-    asked::{Asked, Method},
-    fault::Fault,
+    asked::{McpMethod, McpRequest},
+    fault::McpFault,
 };
 
 pub(super) const VERSION: &str = "mcp-protocol-version";
@@ -20,45 +20,51 @@ const PARAM: &str = "mcp-param-";
 const DEEPEST: usize = 16;
 
 /// The one value of a header. Of two, this check and somebody before it might each read another one.
-pub(super) fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Fault> {
+pub(super) fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, McpFault> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
         return Ok(None);
     };
     if values.next().is_some() {
-        return Err(Fault::header_mismatch(format!(
+        return Err(McpFault::header_mismatch(format!(
             "the header `{name}` is there more than once"
         )));
     }
     let text = value.to_str();
     text.map(Some)
-        .map_err(|_| Fault::header_mismatch(format!("the header `{name}` is not plain text")))
+        .map_err(|_| McpFault::header_mismatch(format!("the header `{name}` is not plain text")))
 }
 
 /// Checks that the headers name the method and what it is about.
-pub(super) fn check(headers: &HeaderMap, method: &str, asked: &Asked) -> Result<(), Fault> {
+pub(super) fn check(headers: &HeaderMap, method: &str, asked: &McpRequest) -> Result<(), McpFault> {
     match one(headers, METHOD)? {
         Some(told) if told == method => {}
         Some(_) => {
-            return Err(Fault::header_mismatch(
+            return Err(McpFault::header_mismatch(
                 "`Mcp-Method` is not the body's method",
             ));
         }
-        None => return Err(Fault::header_mismatch("the header `Mcp-Method` is missing")),
+        None => {
+            return Err(McpFault::header_mismatch(
+                "the header `Mcp-Method` is missing",
+            ));
+        }
     }
     let named = match asked.method {
-        Method::CallTool | Method::GetPrompt => &asked.name,
-        Method::ReadResource => &asked.uri,
+        McpMethod::CallTool | McpMethod::GetPrompt => &asked.name,
+        McpMethod::ReadResource => &asked.uri,
         _ => return Ok(()),
     };
     // What is missing in the body is the body's own fault.
     let Some(named) = named else { return Ok(()) };
     match one(headers, NAME)? {
         Some(told) if decoded(told).as_deref() == Some(named) => Ok(()),
-        Some(_) => Err(Fault::header_mismatch(
+        Some(_) => Err(McpFault::header_mismatch(
             "`Mcp-Name` is not what the body names",
         )),
-        None => Err(Fault::header_mismatch("the header `Mcp-Name` is missing")),
+        None => Err(McpFault::header_mismatch(
+            "the header `Mcp-Name` is missing",
+        )),
     }
 }
 
@@ -76,9 +82,9 @@ fn decoded(told: &str) -> Option<String> {
 /// Checks the arguments that the tool's schema wants repeated in headers.
 pub(super) fn check_params(
     headers: &HeaderMap,
-    asked: &Asked,
+    asked: &McpRequest,
     surface: &Surface,
-) -> Result<(), Fault> {
+) -> Result<(), McpFault> {
     let Some((entry, _)) = asked.name.as_deref().and_then(|name| surface.find(name)) else {
         return Ok(());
     };
@@ -96,13 +102,13 @@ pub(super) fn check_params(
         .as_deref()
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default();
-    for Repeated { path, header } in repeated {
+    for HeaderArgument { path, header } in repeated {
         let name = format!("{PARAM}{}", header.to_ascii_lowercase());
         let given = path
             .iter()
             .try_fold(&arguments, |value, key| value.get(key))
             .filter(|value| !value.is_null());
-        let mismatch = |why: &str| Fault::header_mismatch(format!("`Mcp-Param-{header}` {why}"));
+        let mismatch = |why: &str| McpFault::header_mismatch(format!("`Mcp-Param-{header}` {why}"));
         match (one(headers, &name)?, given) {
             (None, None) => {}
             (Some(_), None) => return Err(mismatch("is there, and the argument is not")),
@@ -119,12 +125,12 @@ pub(super) fn check_params(
 }
 
 /// An argument that a header repeats.
-struct Repeated<'a> {
+struct HeaderArgument<'a> {
     path: Vec<&'a str>,
     header: &'a str,
 }
 
-fn collect<'a>(schema: &'a Value, path: &mut Vec<&'a str>, found: &mut Vec<Repeated<'a>>) {
+fn collect<'a>(schema: &'a Value, path: &mut Vec<&'a str>, found: &mut Vec<HeaderArgument<'a>>) {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return;
     };
@@ -135,7 +141,7 @@ fn collect<'a>(schema: &'a Value, path: &mut Vec<&'a str>, found: &mut Vec<Repea
         path.push(name);
         let header = property.get("x-mcp-header").and_then(Value::as_str);
         if let Some(header) = header.filter(|header| is_token(header)) {
-            found.push(Repeated {
+            found.push(HeaderArgument {
                 path: path.clone(),
                 header,
             });

@@ -19,58 +19,58 @@ use toolpost_core::SessionError;
 use toolpost_model::Principal;
 
 use super::{
-    Face,
-    asked::{Asked, Method},
-    exchange::{Exchange, WhenLeft},
-    fault::Fault,
+    McpServerFace,
+    asked::{McpMethod, McpRequest},
+    exchange::{McpExchange, WhenLeft},
+    fault::McpFault,
     headers, news,
-    opening::{self, Opened, cancellable, in_session, take_note},
-    peer::{CAME_BY, Peer},
-    sessions::{self, Crowded, Stay},
+    opening::{self, OpenedRequest, cancellable, in_session, take_note},
+    peer::{CAME_BY, McpPeer},
+    sessions::{self, McpSession, McpSessionCapacityError},
     version::Version,
     welcome,
-    wire::{self, Id, Message, Reply},
+    wire::{self, Id, JsonRpcMessage, McpReply},
 };
 use crate::{
-    http::{Problem, read_body},
+    http::{HttpProblem, read_body},
     trace_headers::caller_span,
 };
 use answering::{Speaking, refused};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
-pub(crate) fn routes(face: Arc<Face>) -> Router {
+pub(crate) fn routes(face: Arc<McpServerFace>) -> Router {
     Router::new()
         .route("/mcp", post(take).get(listen).delete(leave))
-        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .method_not_allowed_fallback(|| async { HttpProblem::method_not_allowed() })
         .with_state(face)
 }
 
 async fn take(
-    State(face): State<Arc<Face>>,
+    State(face): State<Arc<McpServerFace>>,
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     if !accepts(&headers, &["application/json", "text/event-stream"]) {
         return Ok(not_acceptable(
             "`Accept` must name `application/json` and `text/event-stream`",
         ));
     }
     if !is_json(&headers) {
-        return Err(Problem::unsupported_media_type());
+        return Err(HttpProblem::unsupported_media_type());
     }
     let body = read_body(body, face.settings.message_limit).await?;
     let Ok(text) = std::str::from_utf8(&body) else {
         return Ok(refused(
             &face,
             None,
-            Fault::unreadable("the body is not UTF-8"),
+            McpFault::unreadable("the body is not UTF-8"),
             StatusCode::BAD_REQUEST,
         ));
     };
     if text.trim_start().starts_with('[') {
-        let fault = Fault::invalid_request(
+        let fault = McpFault::invalid_request(
             "several messages in one request are not taken; send one by one",
         );
         return Ok(refused(&face, None, fault, StatusCode::BAD_REQUEST));
@@ -82,9 +82,11 @@ async fn take(
     };
     let response = match wire::read(text) {
         Err((id, fault)) => refused(&came.face, id.as_ref(), fault, StatusCode::BAD_REQUEST),
-        Ok(Message::Request { id, method, params }) => came.request(id, &method, params).await,
-        Ok(Message::Notification { method, params }) => came.notification(&method, params),
-        Ok(Message::Response { id, outcome }) => match came.session() {
+        Ok(JsonRpcMessage::Request { id, method, params }) => {
+            came.request(id, &method, params).await
+        }
+        Ok(JsonRpcMessage::Notification { method, params }) => came.notification(&method, params),
+        Ok(JsonRpcMessage::Response { id, outcome }) => match came.session() {
             Ok(stay) => {
                 stay.answered(&id, outcome);
                 StatusCode::ACCEPTED.into_response()
@@ -97,14 +99,14 @@ async fn take(
 
 /// A message and who it came from.
 struct Came {
-    face: Arc<Face>,
+    face: Arc<McpServerFace>,
     principal: Principal,
     headers: HeaderMap,
 }
 
 impl Came {
     async fn request(self, id: Id, method: &str, params: Option<&RawValue>) -> Response {
-        let mut asked = match Asked::read(Method::read(method), params) {
+        let mut asked = match McpRequest::read(McpMethod::read(method), params) {
             Ok(asked) => asked,
             Err(fault) => {
                 let status = if self.says_modern() {
@@ -121,12 +123,12 @@ impl Came {
         }
         // One that says who asks and names no revision of its own is of the revision that has no such method.
         let is_stateless = asked.meta.version.is_some() && asked.wished_version.is_none();
-        if asked.method == Method::Initialize && !is_stateless {
+        if asked.method == McpMethod::Initialize && !is_stateless {
             return self.initialize(&id, &asked).await;
         }
         let speaks_for_itself = asked.meta.version.is_some()
             || self.says_modern()
-            || matches!(asked.method, Method::Discover | Method::Listen);
+            || matches!(asked.method, McpMethod::Discover | McpMethod::Listen);
         if speaks_for_itself {
             return self.stateless(id, method, asked).await;
         }
@@ -138,17 +140,17 @@ impl Came {
             return refused(
                 &self.face,
                 Some(&id),
-                Fault::no_such_method(method),
+                McpFault::no_such_method(method),
                 StatusCode::OK,
             );
         }
         let Some(running) = stay.begin(&id) else {
             let fault =
-                Fault::invalid_request("a request with this id runs already, or too many run");
+                McpFault::invalid_request("a request with this id runs already, or too many run");
             return refused(&self.face, Some(&id), fault, StatusCode::OK);
         };
         let peer = in_session(&self.face, &stay);
-        let exchange = Exchange::begin(WhenLeft::GoesOn, |outlet| {
+        let exchange = McpExchange::begin(WhenLeft::GoesOn, |outlet| {
             cancellable(peer, asked, running, outlet)
         });
         Speaking {
@@ -171,16 +173,16 @@ impl Came {
     }
 
     /// The session a message belongs to.
-    fn session(&self) -> Result<Arc<Stay>, (StatusCode, Fault)> {
+    fn session(&self) -> Result<Arc<McpSession>, (StatusCode, McpFault)> {
         let bad = |fault| (StatusCode::BAD_REQUEST, fault);
         if let Some(said) = headers::one(&self.headers, headers::VERSION).map_err(bad)? {
             match Version::read(said) {
                 Some(version) if !version.is_modern() => {}
-                Some(_) | None => return Err(bad(Fault::unsupported_version(said))),
+                Some(_) | None => return Err(bad(McpFault::unsupported_version(said))),
             }
         }
         let Some(wire_id) = self.headers.get(SESSION) else {
-            return Err(bad(Fault::invalid_request(
+            return Err(bad(McpFault::invalid_request(
                 "the header `Mcp-Session-Id` is missing; a session begins with `initialize`",
             )));
         };
@@ -191,14 +193,14 @@ impl Came {
         found.ok_or_else(|| {
             (
                 StatusCode::NOT_FOUND,
-                Fault::invalid_request("there is no such session"),
+                McpFault::invalid_request("there is no such session"),
             )
         })
     }
 
-    async fn initialize(self, id: &Id, asked: &Asked) -> Response {
+    async fn initialize(self, id: &Id, asked: &McpRequest) -> Response {
         let Some(wished) = &asked.wished_version else {
-            let fault = Fault::invalid_params("`protocolVersion` is missing");
+            let fault = McpFault::invalid_params("`protocolVersion` is missing");
             return refused(&self.face, Some(id), fault, StatusCode::OK);
         };
         let version = Version::negotiated(wished);
@@ -249,7 +251,7 @@ impl Came {
         StatusCode::ACCEPTED.into_response()
     }
 
-    async fn stateless(self, id: Id, method: &str, asked: Asked) -> Response {
+    async fn stateless(self, id: Id, method: &str, asked: McpRequest) -> Response {
         let peer = match self.checked(method, &asked) {
             Ok(peer) => peer,
             Err(fault) => {
@@ -265,45 +267,45 @@ impl Came {
             asker,
         };
         match opened {
-            Opened::Exchange(exchange) => speaking.respond(exchange).await,
-            Opened::Answered(outcome) => speaking.end(outcome),
+            OpenedRequest::Exchange(exchange) => speaking.respond(exchange).await,
+            OpenedRequest::Answered(outcome) => speaking.end(outcome),
         }
     }
 
     /// Everything that a request of the stateless era must say of itself, in body and headers.
-    fn checked(&self, method: &str, asked: &Asked) -> Result<Peer, Fault> {
+    fn checked(&self, method: &str, asked: &McpRequest) -> Result<McpPeer, McpFault> {
         let Some(version) = asked.meta.version.as_deref() else {
-            return Err(Fault::missing_meta(&asked.meta.missing()));
+            return Err(McpFault::missing_meta(&asked.meta.missing()));
         };
         match headers::one(&self.headers, headers::VERSION)? {
             Some(said) if said == version => {}
             Some(_) => {
-                return Err(Fault::header_mismatch(
+                return Err(McpFault::header_mismatch(
                     "`MCP-Protocol-Version` is not the body's version",
                 ));
             }
             None => {
-                return Err(Fault::header_mismatch(
+                return Err(McpFault::header_mismatch(
                     "the header `MCP-Protocol-Version` is missing",
                 ));
             }
         }
         let Some(version) = Version::read(version).filter(|version| version.is_modern()) else {
-            return Err(Fault::unsupported_version(version));
+            return Err(McpFault::unsupported_version(version));
         };
         headers::check(&self.headers, method, asked)?;
         let Some(can) = asked.meta.capabilities else {
-            return Err(Fault::missing_meta(&asked.meta.missing()));
+            return Err(McpFault::missing_meta(&asked.meta.missing()));
         };
         if !asked.method.is_of(true) {
-            return Err(Fault::no_such_method(method));
+            return Err(McpFault::no_such_method(method));
         }
         let session = self.face.host.default_session(&self.principal);
-        if asked.method == Method::CallTool {
+        if asked.method == McpMethod::CallTool {
             headers::check_params(&self.headers, asked, &self.face.host.surface(&session))?;
         }
         let level = asked.meta.log_level;
-        Ok(Peer {
+        Ok(McpPeer {
             face: Arc::clone(&self.face),
             session,
             version,
@@ -316,17 +318,17 @@ impl Came {
 }
 
 async fn listen(
-    State(face): State<Arc<Face>>,
+    State(face): State<Arc<McpServerFace>>,
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let came = Came {
         face,
         principal,
         headers,
     };
     if came.says_modern() {
-        return Err(Problem::method_not_allowed());
+        return Err(HttpProblem::method_not_allowed());
     }
     if !accepts(&came.headers, &["text/event-stream"]) {
         return Ok(not_acceptable("`Accept` must name `text/event-stream`"));
@@ -336,15 +338,15 @@ async fn listen(
         Err((status, fault)) => return Ok(refused(&came.face, None, fault, status)),
     };
     let place = came.face.streams.take(&came.principal);
-    let place = place.map_err(|full| Problem::too_many_streams(full.to_string()))?;
+    let place = place.map_err(|full| HttpProblem::too_many_streams(full.to_string()))?;
     let (peer, reading) = (
         in_session(&came.face, &stay),
         answering::WhileRead::begin(&stay),
     );
-    let mut exchange = Exchange::begin(WhenLeft::Stops, |outlet| async move {
+    let mut exchange = McpExchange::begin(WhenLeft::Stops, |outlet| async move {
         let followed = news::follow(peer, stay, reading.token(), outlet).await;
         drop(place);
-        followed.map(|_| Reply::Nothing)
+        followed.map(|_| McpReply::Nothing)
     });
     exchange.go_on_alone();
     let id = Id::none();
@@ -357,17 +359,17 @@ async fn listen(
 }
 
 async fn leave(
-    State(face): State<Arc<Face>>,
+    State(face): State<Arc<McpServerFace>>,
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let came = Came {
         face,
         principal,
         headers,
     };
     if came.says_modern() {
-        return Err(Problem::method_not_allowed());
+        return Err(HttpProblem::method_not_allowed());
     }
     if let Err((status, fault)) = came.session() {
         return Ok(refused(&came.face, None, fault, status));
@@ -383,7 +385,7 @@ async fn leave(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-fn no_session(face: &Face, id: &Id, error: &SessionError) -> Response {
+fn no_session(face: &McpServerFace, id: &Id, error: &SessionError) -> Response {
     let status = match error {
         SessionError::Full(_) => StatusCode::TOO_MANY_REQUESTS,
         SessionError::Unknown(_)
@@ -391,14 +393,19 @@ fn no_session(face: &Face, id: &Id, error: &SessionError) -> Response {
         | SessionError::SurfaceTooLarge(_)
         | SessionError::Journal(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
-    refused(face, Some(id), Fault::internal(error.to_string()), status)
-}
-
-fn no_room(face: &Face, id: &Id, crowded: &Crowded) -> Response {
     refused(
         face,
         Some(id),
-        Fault::internal(crowded.to_string()),
+        McpFault::internal(error.to_string()),
+        status,
+    )
+}
+
+fn no_room(face: &McpServerFace, id: &Id, crowded: &McpSessionCapacityError) -> Response {
+    refused(
+        face,
+        Some(id),
+        McpFault::internal(crowded.to_string()),
         StatusCode::TOO_MANY_REQUESTS,
     )
 }

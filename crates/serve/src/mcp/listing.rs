@@ -4,17 +4,17 @@ use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use toolpost_core::{Listing, Surface};
+use toolpost_core::{Surface, SurfaceEntry};
 use toolpost_model::{SurfaceId, Visibility};
 
 use super::{
     deferral,
-    exchange::Outcome,
-    fault::Fault,
-    peer::Peer,
-    wire::{self, Reply},
+    exchange::ExchangeResult,
+    fault::McpFault,
+    peer::McpPeer,
+    wire::{self, McpReply},
 };
-use crate::http::formats::{Format, Shown};
+use crate::http::formats::{FormattedTool, ToolListFormat};
 
 /// Tools of one page. Most hosts have fewer, and clients that do not turn pages see them all.
 const PAGE: usize = 1_000;
@@ -26,18 +26,18 @@ pub(super) const FRESH_FOR_MS: u64 = 30_000;
 
 /// Lists that were written.
 #[derive(Default)]
-pub(super) struct Lists(Mutex<HashMap<SurfaceId, Arc<Written>>>);
+pub(super) struct Lists(Mutex<HashMap<SurfaceId, Arc<ToolListPages>>>);
 
 /// The tools of one surface.
-pub(super) struct Written {
+pub(super) struct ToolListPages {
     /// The tools of each page with commas between them, without the brackets.
     pages: Vec<Bytes>,
     /// What finds and calls the deferred ones, where there are any.
-    pub(super) deferral: Option<deferral::Names>,
+    pub(super) deferral: Option<deferral::DeferralToolNames>,
 }
 
 impl Lists {
-    pub(super) fn of(&self, surface: &Surface) -> Arc<Written> {
+    pub(super) fn of(&self, surface: &Surface) -> Arc<ToolListPages> {
         let mut kept = self.0.lock();
         if let Some(written) = kept.get(surface.id()) {
             return Arc::clone(written);
@@ -45,23 +45,23 @@ impl Lists {
         if kept.len() >= KEPT {
             kept.clear();
         }
-        let written = Arc::new(Written::of(surface));
+        let written = Arc::new(ToolListPages::of(surface));
         kept.insert(surface.id().clone(), Arc::clone(&written));
         written
     }
 }
 
-impl Written {
+impl ToolListPages {
     fn of(surface: &Surface) -> Self {
         let deferral = surface
             .all()
             .any(|(_, visibility)| visibility == Visibility::Deferred)
-            .then(|| deferral::Names::free_on(surface));
+            .then(|| deferral::DeferralToolNames::free_on(surface));
         let listed = surface
             .all()
             .filter(|(_, visibility)| *visibility == Visibility::Loaded);
-        let mut listed: Vec<Listing> = listed
-            .map(|(entry, visibility)| Listing {
+        let mut listed: Vec<SurfaceEntry> = listed
+            .map(|(entry, visibility)| SurfaceEntry {
                 entry: Arc::clone(entry),
                 visibility,
             })
@@ -70,7 +70,7 @@ impl Written {
         listed.sort_unstable_by(|one, other| one.entry.name().cmp(other.entry.name()));
         let mut tools: Vec<String> = deferral
             .iter()
-            .flat_map(deferral::Names::definitions)
+            .flat_map(deferral::DeferralToolNames::definitions)
             .collect();
         tools.extend(listed.iter().map(definition));
         let pages = tools
@@ -82,18 +82,19 @@ impl Written {
 }
 
 /// One tool as MCP has it.
-pub(super) fn definition(tool: &Listing) -> String {
-    wire::json(&Shown(Format::Mcp, tool))
+pub(super) fn definition(tool: &SurfaceEntry) -> String {
+    wire::json(&FormattedTool(ToolListFormat::Mcp, tool))
 }
 
 /// The answer to `tools/list`.
-pub(super) fn list(peer: &Peer, cursor: Option<&str>) -> Outcome {
+pub(super) fn list(peer: &McpPeer, cursor: Option<&str>) -> ExchangeResult {
     let surface = peer.face.host.surface(&peer.session);
     let written = peer.face.lists.of(&surface);
     let page = match cursor {
         None => 0,
         Some(cursor) => {
-            let stale = || Fault::invalid_params("the cursor is not one of this list as it is now");
+            let stale =
+                || McpFault::invalid_params("the cursor is not one of this list as it is now");
             let (id, page) = cursor.split_once(':').ok_or_else(stale)?;
             let page: usize = page.parse().map_err(|_| stale())?;
             if id != surface.id().as_str() || page >= written.pages.len() {
@@ -126,7 +127,7 @@ pub(super) fn list(peer: &Peer, cursor: Option<&str>) -> Outcome {
         after.push_str(&super::fields(Some(FRESH_FOR_MS)));
     }
     after.push('}');
-    Ok(Reply::Pieces {
+    Ok(McpReply::Pieces {
         before: r#"{"tools":["#.to_owned(),
         shared,
         after,
@@ -134,13 +135,13 @@ pub(super) fn list(peer: &Peer, cursor: Option<&str>) -> Outcome {
 }
 
 /// Deferred tools that this session has found. Where each request stands for itself a list is the same for all of them.
-fn joined(peer: &Peer, surface: &Surface) -> Vec<Listing> {
+fn joined(peer: &McpPeer, surface: &Surface) -> Vec<SurfaceEntry> {
     let Some(stay) = &peer.stay else {
         return Vec::new();
     };
     let find = |name: &String| {
         let (entry, visibility) = surface.find(name)?;
-        (visibility == Visibility::Deferred).then(|| Listing {
+        (visibility == Visibility::Deferred).then(|| SurfaceEntry {
             entry: Arc::clone(entry),
             visibility,
         })

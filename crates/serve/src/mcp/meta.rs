@@ -21,11 +21,11 @@ const LARGEST: usize = 64 << 10;
 
 /// What `_meta` says.
 #[derive(Debug, Default)]
-pub(super) struct Meta {
+pub(super) struct RequestMeta {
     pub(super) version: Option<String>,
     /// `None`: not said, or not in a form that can be read.
     pub(super) capabilities: Option<Capabilities>,
-    pub(super) log_level: Option<Level>,
+    pub(super) log_level: Option<McpLogLevel>,
     pub(super) progress_token: Option<Value>,
     /// The request's own id, for the record. Not said here, but known by whoever read this.
     pub(super) request_id: Option<String>,
@@ -60,7 +60,7 @@ impl Capabilities {
 /// How serious a line must be to be passed on, in MCP's eight words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Level {
+pub(super) enum McpLogLevel {
     Debug,
     Info,
     Notice,
@@ -71,7 +71,7 @@ pub(super) enum Level {
     Emergency,
 }
 
-impl Level {
+impl McpLogLevel {
     pub(super) fn of(level: LogLevel) -> Self {
         match level {
             LogLevel::Debug => Self::Debug,
@@ -95,7 +95,7 @@ impl Level {
     }
 }
 
-impl Meta {
+impl RequestMeta {
     /// What every request of the stateless era must say and this one does not.
     pub(super) fn missing(&self) -> Vec<&'static str> {
         let mut missing = Vec::new();
@@ -116,19 +116,19 @@ impl Meta {
     }
 }
 
-impl<'de> Deserialize<'de> for Meta {
+impl<'de> Deserialize<'de> for RequestMeta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries;
 
         impl<'de> Visitor<'de> for Entries {
-            type Value = Meta;
+            type Value = RequestMeta;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Meta, A::Error> {
-                let mut meta = Meta::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<RequestMeta, A::Error> {
+                let mut meta = RequestMeta::default();
                 let (mut parent, mut state) = (None, None);
                 while let Some(key) = entries.next_key::<std::borrow::Cow<'de, str>>()? {
                     match key.as_ref() {
@@ -138,7 +138,7 @@ impl<'de> Deserialize<'de> for Meta {
                         }
                         LOG_LEVEL => {
                             meta.log_level =
-                                Level::deserialize(entries.next_value::<Value>()?).ok();
+                                McpLogLevel::deserialize(entries.next_value::<Value>()?).ok();
                         }
                         CLIENT => {
                             entries.next_value::<IgnoredAny>()?;

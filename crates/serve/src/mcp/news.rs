@@ -13,22 +13,22 @@ use toolpost_core::{Host, Session, SourceNews};
 use toolpost_model::{SourceNotice, SurfaceId};
 
 use super::{
-    asked::Asked,
+    asked::McpRequest,
     companions,
-    exchange::{Outcome, Outlet},
-    fault::Fault,
+    exchange::{ExchangeOutlet, ExchangeResult},
+    fault::McpFault,
     meta::SUBSCRIPTION,
-    peer::Peer,
-    sessions::Stay,
-    subscriptions::Held,
-    wire::{self, Id, Reply},
+    peer::McpPeer,
+    sessions::McpSession,
+    subscriptions::SubscriptionLease,
+    wire::{self, Id, McpReply},
 };
 
 /// Addresses that one stream wants to be told of.
 const MOST_ADDRESSES: usize = 1_024;
 
 /// What is heard, and how far. Kept from one stream of a session to its next, so that what happens in between is told too.
-pub(super) struct Ears {
+pub(super) struct NewsReceivers {
     changes: watch::Receiver<u64>,
     news: broadcast::Receiver<SourceNews>,
     /// Changes of a session's own list.
@@ -37,7 +37,7 @@ pub(super) struct Ears {
     seen: SurfaceId,
 }
 
-impl Ears {
+impl NewsReceivers {
     pub(super) fn of(
         host: &Host,
         session: &Session,
@@ -66,7 +66,7 @@ impl Ears {
 }
 
 /// What a stream wants to hear.
-struct Wanted {
+struct NewsFilter {
     tools: bool,
     prompts: bool,
     resources: bool,
@@ -78,10 +78,10 @@ struct Wanted {
 enum Addresses {
     These(Vec<String>),
     /// Those that the session subscribed to one by one.
-    OfSession(Arc<Stay>),
+    OfSession(Arc<McpSession>),
 }
 
-impl Wanted {
+impl NewsFilter {
     fn updates(&self, uri: &str) -> bool {
         match &self.addresses {
             Addresses::These(these) => these.iter().any(|one| one == uri),
@@ -103,13 +103,13 @@ impl Wanted {
 
 /// Tells a session what belongs to none of its requests, until it ends or another stream takes over.
 pub(super) async fn follow(
-    peer: Peer,
-    stay: Arc<Stay>,
+    peer: McpPeer,
+    stay: Arc<McpSession>,
     until: CancellationToken,
-    outlet: Outlet,
-) -> Outcome {
+    outlet: ExchangeOutlet,
+) -> ExchangeResult {
     let followed = Arc::clone(&stay);
-    let wanted = Wanted {
+    let wanted = NewsFilter {
         tools: true,
         prompts: true,
         resources: true,
@@ -123,19 +123,24 @@ pub(super) async fn follow(
         tell(&peer, &wanted, &mut ears, &outlet).await;
     };
     until.run_until_cancelled(telling).await;
-    Ok(Reply::Text("{}".to_owned()))
+    Ok(McpReply::Text("{}".to_owned()))
 }
 
 /// Answers `subscriptions/listen`: what is told is said first, and the answer comes with the end.
-pub(super) async fn listen(peer: Peer, asked: Asked, id: Id, outlet: Outlet) -> Outcome {
+pub(super) async fn listen(
+    peer: McpPeer,
+    asked: McpRequest,
+    id: Id,
+    outlet: ExchangeOutlet,
+) -> ExchangeResult {
     let filter = asked.filter.as_ref().and_then(Value::as_object);
-    let filter =
-        filter.ok_or_else(|| Fault::invalid_params("`notifications` says what to be told of"))?;
+    let filter = filter
+        .ok_or_else(|| McpFault::invalid_params("`notifications` says what to be told of"))?;
     let _place = peer
         .face
         .streams
         .take(peer.principal())
-        .map_err(Fault::too_many_streams)?;
+        .map_err(McpFault::too_many_streams)?;
     let abilities = companions::abilities(&peer);
     let wants = |key: &str| filter.get(key) == Some(&Value::Bool(true));
     let addresses: Vec<String> = match filter.get("resourceSubscriptions") {
@@ -147,16 +152,16 @@ pub(super) async fn listen(peer: Peer, asked: Asked, id: Id, outlet: Outlet) -> 
         _ => Vec::new(),
     };
     let subscription: Value = serde_json::from_str(id.as_json()).unwrap_or_default();
-    let wanted = Wanted {
+    let wanted = NewsFilter {
         tools: wants("toolsListChanged"),
         prompts: wants("promptsListChanged") && abilities.prompts,
         resources: wants("resourcesListChanged"),
         addresses: Addresses::These(addresses.clone()),
         subscription: Some(subscription.clone()),
     };
-    let mut ears = Ears::of(&peer.face.host, &peer.session, None);
+    let mut ears = NewsReceivers::of(&peer.face.host, &peer.session, None);
     // Given back when this ends, however it ends.
-    let mut held = Held::nothing(&peer);
+    let mut held = SubscriptionLease::nothing(&peer);
     for uri in &addresses {
         held.subscribe(&peer, uri, &outlet).await?;
     }
@@ -184,12 +189,17 @@ pub(super) async fn listen(peer: Peer, asked: Asked, id: Id, outlet: Outlet) -> 
             .await;
     }
     let told = json!({ "_meta": { SUBSCRIPTION: subscription } });
-    Ok(Reply::Text(wire::json(&super::complete(told, &peer))))
+    Ok(McpReply::Text(wire::json(&super::complete(told, &peer))))
 }
 
 /// Tells until nobody reads.
-async fn tell(peer: &Peer, wanted: &Wanted, ears: &mut Ears, outlet: &Outlet) {
-    let Ears {
+async fn tell(
+    peer: &McpPeer,
+    wanted: &NewsFilter,
+    ears: &mut NewsReceivers,
+    outlet: &ExchangeOutlet,
+) {
+    let NewsReceivers {
         changes,
         news,
         own_list,
@@ -236,7 +246,7 @@ async fn changed(own_list: &mut Option<watch::Receiver<u64>>) {
     std::future::pending::<()>().await;
 }
 
-fn told_by_source(wanted: &Wanted, notice: &SourceNotice) -> Vec<bytes::Bytes> {
+fn told_by_source(wanted: &NewsFilter, notice: &SourceNotice) -> Vec<bytes::Bytes> {
     match notice {
         SourceNotice::ResourcesChanged if wanted.resources => vec![wanted.changed("resources")],
         SourceNotice::PromptsChanged if wanted.prompts => vec![wanted.changed("prompts")],

@@ -22,7 +22,7 @@ pub(super) struct Offers(Vec<(String, Arc<Companions>)>);
 
 /// Something that is found by its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Addressed {
+pub(super) enum AddressedOfferKind {
     Resources,
     Templates,
 }
@@ -44,7 +44,7 @@ impl Prompt<'_> {
     }
 }
 
-impl Addressed {
+impl AddressedOfferKind {
     fn of(self, companions: &Companions) -> (&[Value], &'static str) {
         match self {
             Self::Resources => (&companions.resources, "uri"),
@@ -69,7 +69,7 @@ impl Offers {
     }
 
     /// What is listed of a kind: of two with one address the first source's, and nothing that passes for ours.
-    pub(super) fn addressed(&self, kind: Addressed, clashes: &Clashes) -> Vec<&Value> {
+    pub(super) fn addressed(&self, kind: AddressedOfferKind, clashes: &Clashes) -> Vec<&Value> {
         let mut owners: HashMap<&str, &str> = HashMap::new();
         let mut listed = Vec::new();
         for (source, companions) in &self.0 {

@@ -6,25 +6,29 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    Face, answer,
-    asked::{Asked, Method},
-    exchange::{Exchange, Outcome, Outlet, WhenLeft, Wishes},
+    McpServerFace, answer,
+    asked::{McpMethod, McpRequest},
+    exchange::{ExchangeOutlet, ExchangeResult, McpExchange, WhenLeft, Wishes},
     news,
-    peer::{CAME_BY, Peer},
-    rounds::{self, Returned},
-    sessions::{Running, Stay},
-    wire::{self, Id, Reply},
+    peer::{CAME_BY, McpPeer},
+    rounds::{self, RoundContinuation},
+    sessions::{McpSession, RunningRequest},
+    wire::{self, Id, McpReply},
 };
 
 /// A request that is under way, or answered already.
-pub(super) enum Opened {
-    Exchange(Exchange),
-    Answered(Outcome),
+pub(super) enum OpenedRequest {
+    Exchange(McpExchange),
+    Answered(ExchangeResult),
 }
 
 /// Begins a request that speaks for itself, or goes on with one that waited for its client. Beside it comes what binds the
 /// questions it may ask to it.
-pub(super) fn stateless(peer: Peer, mut asked: Asked, id: &Id) -> (Opened, [u8; 32]) {
+pub(super) fn stateless(
+    peer: McpPeer,
+    mut asked: McpRequest,
+    id: &Id,
+) -> (OpenedRequest, [u8; 32]) {
     let asks = asked.may_ask() && peer.can != Default::default();
     let state = asked.state.take().filter(|_| asked.may_ask());
     let digest = if asks || state.is_some() {
@@ -39,24 +43,24 @@ pub(super) fn stateless(peer: Peer, mut asked: Asked, id: &Id) -> (Opened, [u8; 
                 .rounds
                 .take_up(&state, &asked.answers, peer.principal(), &digest)
             {
-                Ok(Returned::GoesOn(exchange)) => {
+                Ok(RoundContinuation::GoesOn(exchange)) => {
                     exchange.heed(Wishes {
                         progress_token: asked.meta.progress_token.take(),
                         level: peer.level,
                     });
-                    Opened::Exchange(exchange)
+                    OpenedRequest::Exchange(exchange)
                 }
-                Ok(Returned::AskedAgain(reply)) => Opened::Answered(Ok(reply)),
-                Err(fault) => Opened::Answered(Err(fault)),
+                Ok(RoundContinuation::AskedAgain(reply)) => OpenedRequest::Answered(Ok(reply)),
+                Err(fault) => OpenedRequest::Answered(Err(fault)),
             }
         }
-        None if asked.method == Method::Listen => {
+        None if asked.method == McpMethod::Listen => {
             let id = id.clone();
-            Opened::Exchange(Exchange::begin(WhenLeft::Stops, |outlet| {
+            OpenedRequest::Exchange(McpExchange::begin(WhenLeft::Stops, |outlet| {
                 news::listen(peer, asked, id, outlet)
             }))
         }
-        None => Opened::Exchange(Exchange::begin(WhenLeft::Stops, |outlet| {
+        None => OpenedRequest::Exchange(McpExchange::begin(WhenLeft::Stops, |outlet| {
             answer(peer, asked, outlet)
         })),
     };
@@ -64,8 +68,8 @@ pub(super) fn stateless(peer: Peer, mut asked: Asked, id: &Id) -> (Opened, [u8; 
 }
 
 /// The peer of a session.
-pub(super) fn in_session(face: &Arc<Face>, stay: &Arc<Stay>) -> Peer {
-    Peer {
+pub(super) fn in_session(face: &Arc<McpServerFace>, stay: &Arc<McpSession>) -> McpPeer {
+    McpPeer {
         face: Arc::clone(face),
         session: Arc::clone(&stay.session),
         version: stay.version,
@@ -78,20 +82,20 @@ pub(super) fn in_session(face: &Arc<Face>, stay: &Arc<Stay>) -> Peer {
 
 /// Answers a request of a session, unless it is cancelled; then there is no answer.
 pub(super) async fn cancellable(
-    peer: Peer,
-    asked: Asked,
-    running: Running,
-    outlet: Outlet,
-) -> Outcome {
+    peer: McpPeer,
+    asked: McpRequest,
+    running: RunningRequest,
+    outlet: ExchangeOutlet,
+) -> ExchangeResult {
     let answered = running
         .cancel
         .run_until_cancelled(answer(peer, asked, outlet))
         .await;
-    answered.unwrap_or(Ok(Reply::Nothing))
+    answered.unwrap_or(Ok(McpReply::Nothing))
 }
 
 /// What a notification of a session changes.
-pub(super) fn take_note(stay: &Stay, method: &str, params: Option<&RawValue>) {
+pub(super) fn take_note(stay: &McpSession, method: &str, params: Option<&RawValue>) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Cancelled<'a> {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use toolpost_core::Session;
-use toolpost_model::{Principal, Role};
+use toolpost_model::{Principal, PrincipalRole};
 
 use super::{
-    Face,
-    meta::{Capabilities, Level},
-    sessions::Stay,
+    McpServerFace,
+    meta::{Capabilities, McpLogLevel},
+    sessions::McpSession,
     version::Version,
 };
 
@@ -17,20 +17,20 @@ pub(super) const CAME_BY: &str = "mcp";
 
 /// A client, as far as one request is concerned.
 #[derive(Clone)]
-pub(super) struct Peer {
-    pub(super) face: Arc<Face>,
+pub(super) struct McpPeer {
+    pub(super) face: Arc<McpServerFace>,
     pub(super) session: Arc<Session>,
     pub(super) version: Version,
     pub(super) can: Capabilities,
     /// The least serious line it wants to hear. `None`: none at all.
-    pub(super) level: Option<Level>,
+    pub(super) level: Option<McpLogLevel>,
     /// Its session in the era that has them.
-    pub(super) stay: Option<Arc<Stay>>,
+    pub(super) stay: Option<Arc<McpSession>>,
     /// Where it came in, for the record.
     pub(super) came_by: &'static str,
 }
 
-impl Peer {
+impl McpPeer {
     pub(super) fn principal(&self) -> &Principal {
         self.session.principal()
     }
@@ -41,6 +41,6 @@ impl Peer {
 
     /// Whether the person behind the client may be asked about its calls: only where the client came in as an operator's.
     pub(super) fn may_approve(&self) -> bool {
-        self.principal().role == Role::Operator && self.can.0.elicitation
+        self.principal().role == PrincipalRole::Operator && self.can.0.elicitation
     }
 }

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    asked::Method,
-    fault::Fault,
+    asked::McpMethod,
+    fault::McpFault,
     result,
-    wire::{self, Id, Message},
+    wire::{self, Id, JsonRpcMessage},
 };
 use crate::join::{HostChange, HostLine, OpenRequests, RelayedProtocol};
 
@@ -38,23 +38,29 @@ pub(crate) struct McpRelay {
 }
 
 impl McpRelay {
-    fn note_request(&mut self, id: &Id, method: Method, params: Option<&RawValue>, line: &Bytes) {
+    fn note_request(
+        &mut self,
+        id: &Id,
+        method: McpMethod,
+        params: Option<&RawValue>,
+        line: &Bytes,
+    ) {
         match method {
-            Method::Initialize => self.offered = Some((id.as_json().to_owned(), line.clone())),
-            Method::SetLevel => self.level = Some(line.clone()),
-            Method::Subscribe if self.subscriptions.len() < MOST_SUBSCRIPTIONS => {
+            McpMethod::Initialize => self.offered = Some((id.as_json().to_owned(), line.clone())),
+            McpMethod::SetLevel => self.level = Some(line.clone()),
+            McpMethod::Subscribe if self.subscriptions.len() < MOST_SUBSCRIPTIONS => {
                 if let Some(uri) = uri(params) {
                     self.subscriptions.insert(uri, line.clone());
                 }
             }
-            Method::Unsubscribe => {
+            McpMethod::Unsubscribe => {
                 if let Some(uri) = uri(params) {
                     self.subscriptions.remove(&uri);
                 }
             }
             _ => {}
         }
-        let line = if method == Method::CallTool {
+        let line = if method == McpMethod::CallTool {
             None
         } else {
             Some(line)
@@ -109,10 +115,10 @@ impl RelayedProtocol for McpRelay {
             return;
         };
         match wire::read(text) {
-            Ok(Message::Request { id, method, params }) => {
-                self.note_request(&id, Method::read(&method), params, line);
+            Ok(JsonRpcMessage::Request { id, method, params }) => {
+                self.note_request(&id, McpMethod::read(&method), params, line);
             }
-            Ok(Message::Notification { method, params }) => match &*method {
+            Ok(JsonRpcMessage::Notification { method, params }) => match &*method {
                 "notifications/initialized" => self.is_initialized = true,
                 "notifications/cancelled" => {
                     // A request that its client gives up gets no answer.
@@ -122,7 +128,7 @@ impl RelayedProtocol for McpRelay {
                 }
                 _ => {}
             },
-            Ok(Message::Response { id, .. }) => {
+            Ok(JsonRpcMessage::Response { id, .. }) => {
                 self.questions.retain(|asked| asked != id.as_json());
             }
             Err(_) => {}
@@ -130,7 +136,9 @@ impl RelayedProtocol for McpRelay {
     }
 
     fn forget_agent_line(&mut self, line: &Bytes) {
-        if let Ok(Ok(Message::Request { id, .. })) = std::str::from_utf8(line).map(wire::read) {
+        if let Ok(Ok(JsonRpcMessage::Request { id, .. })) =
+            std::str::from_utf8(line).map(wire::read)
+        {
             self.open.remove(id.as_json());
         }
     }
@@ -140,14 +148,14 @@ impl RelayedProtocol for McpRelay {
             return HostLine::Forward;
         };
         match wire::read(text) {
-            Ok(Message::Response { id, outcome }) => self.note_answer(&id, outcome),
-            Ok(Message::Request { id, .. }) => {
+            Ok(JsonRpcMessage::Response { id, outcome }) => self.note_answer(&id, outcome),
+            Ok(JsonRpcMessage::Request { id, .. }) => {
                 if self.questions.len() < MOST_QUESTIONS {
                     self.questions.push(id.as_json().to_owned());
                 }
                 HostLine::Forward
             }
-            Ok(Message::Notification { method, params }) => {
+            Ok(JsonRpcMessage::Notification { method, params }) => {
                 if method == "notifications/cancelled"
                     && let Some(id) = cancelled_id(params)
                 {
@@ -187,16 +195,16 @@ impl RelayedProtocol for McpRelay {
 
     fn refuse(&mut self, text: &[u8], reason: &str) -> Option<Bytes> {
         match wire::read(std::str::from_utf8(text).ok()?) {
-            Ok(Message::Request { id, .. }) => {
-                Some(line(&wire::refusal(Some(&id), &Fault::internal(reason))))
+            Ok(JsonRpcMessage::Request { id, .. }) => {
+                Some(line(&wire::refusal(Some(&id), &McpFault::internal(reason))))
             }
-            Ok(Message::Notification { .. } | Message::Response { .. }) => None,
+            Ok(JsonRpcMessage::Notification { .. } | JsonRpcMessage::Response { .. }) => None,
             Err((id, fault)) => Some(line(&wire::refusal(id.as_ref(), &fault))),
         }
     }
 
     fn refuse_open(&mut self, reason: &str) -> Vec<Bytes> {
-        let fault = Fault::internal(reason);
+        let fault = McpFault::internal(reason);
         let open = self.open.take_all();
         open.iter()
             .map(|id| line(&wire::refusal_text(Some(id), &fault)))
@@ -204,7 +212,7 @@ impl RelayedProtocol for McpRelay {
     }
 
     fn refuse_long_line(&self, _head: &[u8], limit: usize) -> Bytes {
-        line(&wire::refusal(None, &Fault::line_too_long(limit)))
+        line(&wire::refusal(None, &McpFault::line_too_long(limit)))
     }
 
     /// A session of this protocol ends with its host; the client does not know its id.

@@ -8,12 +8,12 @@ use serde::{
     ser::{SerializeMap, SerializeSeq},
 };
 use serde_json::{Value, json};
-use toolpost_model::{ArtifactRef, Content, Disposition, ErrorClass, Outcome, ToolResult};
+use toolpost_model::{ArtifactRef, Disposition, ErrorClass, Outcome, ResultContent, ToolResult};
 
 use super::{
     artifacts,
     version::Version,
-    wire::{self, Reply},
+    wire::{self, McpReply},
 };
 
 /// Who answers, in every result of the stateless era.
@@ -33,8 +33,8 @@ pub(super) const THIS_SERVER: ServerInfo = ServerInfo {
 };
 
 /// The result of a call, with the structured content that it no longer holds itself.
-pub(super) fn of_call(result: &ToolResult, kept: Option<&Value>, version: Version) -> Reply {
-    Reply::Text(wire::json(&CallResult {
+pub(super) fn of_call(result: &ToolResult, kept: Option<&Value>, version: Version) -> McpReply {
+    McpReply::Text(wire::json(&CallToolResult {
         result,
         structured: result.structured_content.as_ref().or(kept),
         version,
@@ -50,7 +50,7 @@ pub(super) fn of_lost_call(is_modern: bool) -> String {
         "toolpost/class": ErrorClass::OutcomeUnknown.as_str(),
         "toolpost/code": "restart",
     });
-    let content = [Text::of(text)];
+    let content = [TextContent::of(text)];
     let mut result = json!({ "content": content, "isError": true });
     if is_modern {
         meta[SERVER_INFO] = json!(THIS_SERVER);
@@ -60,13 +60,13 @@ pub(super) fn of_lost_call(is_modern: bool) -> String {
     result.to_string()
 }
 
-struct CallResult<'a> {
+struct CallToolResult<'a> {
     result: &'a ToolResult,
     structured: Option<&'a Value>,
     version: Version,
 }
 
-impl Serialize for CallResult<'_> {
+impl Serialize for CallToolResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self {
             result,
@@ -80,7 +80,7 @@ impl Serialize for CallResult<'_> {
             map.serialize_entry("structuredContent", value)?;
         }
         map.serialize_entry("isError", &result.is_error)?;
-        map.serialize_entry("_meta", &Meta(result, version))?;
+        map.serialize_entry("_meta", &ResultMeta(result, version))?;
         if version.is_modern() {
             map.serialize_entry("resultType", "complete")?;
         }
@@ -89,9 +89,9 @@ impl Serialize for CallResult<'_> {
 }
 
 /// What the tool's own system said beside it, and how the call ended in this host's words.
-struct Meta<'a>(&'a ToolResult, Version);
+struct ResultMeta<'a>(&'a ToolResult, Version);
 
-impl Serialize for Meta<'_> {
+impl Serialize for ResultMeta<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(result, version) = self;
         let mut map = serializer.serialize_map(None)?;
@@ -136,10 +136,10 @@ impl Serialize for Blocks<'_> {
         let Self { result, version } = *self;
         let mut list = serializer.serialize_seq(None)?;
         if let Some(text) = error_text(result) {
-            list.serialize_element(&Text::of(&text))?;
+            list.serialize_element(&TextContent::of(&text))?;
         }
         for (place, content) in result.content.iter().enumerate() {
-            list.serialize_element(&Block {
+            list.serialize_element(&McpContentBlock {
                 content,
                 result,
                 place,
@@ -148,14 +148,14 @@ impl Serialize for Blocks<'_> {
         }
         // For clients that read no structured content, and for those before there was any.
         if let (Some(value), true) = (&result.structured_content, result.content.is_empty()) {
-            list.serialize_element(&Text::of(&value.to_string()))?;
+            list.serialize_element(&TextContent::of(&value.to_string()))?;
         }
         if let Some(text) = remarks(result) {
-            list.serialize_element(&Text::of(&text))?;
+            list.serialize_element(&TextContent::of(&text))?;
         }
         if version >= Version::V2025June {
             for kept in &result.artifacts {
-                list.serialize_element(&Kept(kept))?;
+                list.serialize_element(&ArtifactLink(kept))?;
             }
         }
         list.end()
@@ -165,7 +165,7 @@ impl Serialize for Blocks<'_> {
 /// What went wrong, with what to do about it. `None` where the tool's own words say it already.
 fn error_text(result: &ToolResult) -> Option<String> {
     let error = result.error.as_ref()?;
-    let said = |content: &Content| {
+    let said = |content: &ResultContent| {
         content
             .reading()
             .is_some_and(|text| text.contains(&error.message))
@@ -205,12 +205,12 @@ fn remarks(result: &ToolResult) -> Option<String> {
 }
 
 #[derive(Serialize)]
-struct Text<'a> {
+struct TextContent<'a> {
     r#type: &'static str,
     text: &'a str,
 }
 
-impl<'a> Text<'a> {
+impl<'a> TextContent<'a> {
     fn of(text: &'a str) -> Self {
         Self {
             r#type: "text",
@@ -219,24 +219,24 @@ impl<'a> Text<'a> {
     }
 }
 
-struct Block<'a> {
-    content: &'a Content,
+struct McpContentBlock<'a> {
+    content: &'a ResultContent,
     result: &'a ToolResult,
     place: usize,
     version: Version,
 }
 
-impl Serialize for Block<'_> {
+impl Serialize for McpContentBlock<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.content {
-            Content::Text { text } => Text::of(text).serialize(serializer),
-            Content::Image { data, media_type } => {
+            ResultContent::Text { text } => TextContent::of(text).serialize(serializer),
+            ResultContent::Image { data, media_type } => {
                 bytes("image", data, media_type).serialize(serializer)
             }
-            Content::Audio { data, media_type } => {
+            ResultContent::Audio { data, media_type } => {
                 bytes("audio", data, media_type).serialize(serializer)
             }
-            Content::Binary {
+            ResultContent::Binary {
                 data, media_type, ..
             } => {
                 let uri = format!(
@@ -245,14 +245,14 @@ impl Serialize for Block<'_> {
                 );
                 embedded(&uri, Some(media_type), None, Some(data)).serialize(serializer)
             }
-            Content::Resource {
+            ResultContent::Resource {
                 uri,
                 media_type,
                 text,
                 data,
             } => embedded(uri, media_type.as_deref(), text.as_deref(), data.as_deref())
                 .serialize(serializer),
-            Content::Link {
+            ResultContent::Link {
                 uri,
                 name,
                 title,
@@ -262,9 +262,9 @@ impl Serialize for Block<'_> {
             } => {
                 if self.version < Version::V2025June {
                     let reading = self.content.reading().unwrap_or(Cow::Borrowed(uri));
-                    return Text::of(&reading).serialize(serializer);
+                    return TextContent::of(&reading).serialize(serializer);
                 }
-                Link {
+                ResourceLink {
                     r#type: "resource_link",
                     uri,
                     name,
@@ -281,14 +281,14 @@ impl Serialize for Block<'_> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Encoded<'a> {
+struct MediaContent<'a> {
     r#type: &'static str,
     data: &'a str,
     mime_type: &'a str,
 }
 
-fn bytes<'a>(kind: &'static str, data: &'a str, mime_type: &'a str) -> Encoded<'a> {
-    Encoded {
+fn bytes<'a>(kind: &'static str, data: &'a str, mime_type: &'a str) -> MediaContent<'a> {
+    MediaContent {
         r#type: kind,
         data,
         mime_type,
@@ -296,15 +296,15 @@ fn bytes<'a>(kind: &'static str, data: &'a str, mime_type: &'a str) -> Encoded<'
 }
 
 #[derive(Serialize)]
-struct Embedded<'a> {
+struct EmbeddedResource<'a> {
     r#type: &'static str,
-    resource: Found<'a>,
+    resource: ResourceContents<'a>,
 }
 
 /// What is found at an address.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Found<'a> {
+pub(super) struct ResourceContents<'a> {
     pub(super) uri: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) mime_type: Option<&'a str>,
@@ -319,16 +319,16 @@ fn embedded<'a>(
     mime_type: Option<&'a str>,
     text: Option<&'a str>,
     blob: Option<&'a str>,
-) -> Embedded<'a> {
+) -> EmbeddedResource<'a> {
     // It must have one of them.
     let text = if blob.is_some() {
         None
     } else {
         Some(text.unwrap_or_default())
     };
-    Embedded {
+    EmbeddedResource {
         r#type: "resource",
-        resource: Found {
+        resource: ResourceContents {
             uri,
             mime_type,
             text,
@@ -339,7 +339,7 @@ fn embedded<'a>(
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Link<'a> {
+struct ResourceLink<'a> {
     r#type: &'static str,
     uri: &'a str,
     name: &'a str,
@@ -354,12 +354,12 @@ struct Link<'a> {
 }
 
 /// A link to a kept piece.
-struct Kept<'a>(&'a ArtifactRef);
+struct ArtifactLink<'a>(&'a ArtifactRef);
 
-impl Serialize for Kept<'_> {
+impl Serialize for ArtifactLink<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let kept = self.0;
-        Link {
+        ResourceLink {
             r#type: "resource_link",
             uri: &artifacts::uri(kept.id),
             name: &kept.name,

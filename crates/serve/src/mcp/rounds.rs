@@ -12,15 +12,15 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
-use toolpost_model::{ConsultKind, ModelInput, Principal, Question, Reply as Answer};
+use toolpost_model::{ConsultKind, ConsultQuestion, ConsultReply, ModelInput, Principal};
 use uuid::Uuid;
 
 use super::{
-    asked::{Asked, Method},
-    exchange::{Exchange, Round, Wishes},
-    fault::Fault,
-    seal::{Bound, Key, Ticket},
-    wire::{self, Reply},
+    asked::{McpMethod, McpRequest},
+    exchange::{McpExchange, Round, Wishes},
+    fault::McpFault,
+    seal::{RoundTicket, SealBinding, SealKey},
+    wire::{self, McpReply},
 };
 
 /// Requests that wait at the same time, of everybody and of one caller.
@@ -31,30 +31,30 @@ const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
 /// What waits.
 pub(super) struct Rounds {
-    key: Key,
+    key: SealKey,
     since: Instant,
-    waiting: Mutex<HashMap<Uuid, Waiting>>,
+    waiting: Mutex<HashMap<Uuid, WaitingExchange>>,
 }
 
-struct Waiting {
-    exchange: Exchange,
+struct WaitingExchange {
+    exchange: McpExchange,
     principal: Principal,
     round: u64,
     until: Instant,
-    questions: Vec<Question>,
-    answers: oneshot::Sender<Vec<Answer>>,
+    questions: Vec<ConsultQuestion>,
+    answers: oneshot::Sender<Vec<ConsultReply>>,
 }
 
 /// A request that goes on with the answers it got, or is to be asked again.
-pub(super) enum Returned {
-    GoesOn(Exchange),
-    AskedAgain(Reply),
+pub(super) enum RoundContinuation {
+    GoesOn(McpExchange),
+    AskedAgain(McpReply),
 }
 
 impl Default for Rounds {
     fn default() -> Self {
         Self {
-            key: Key::random(),
+            key: SealKey::random(),
             since: Instant::now(),
             waiting: Mutex::default(),
         }
@@ -65,17 +65,17 @@ impl Rounds {
     /// Keeps a request that asks something, and gives the result that says so.
     pub(super) fn keep(
         &self,
-        mut exchange: Exchange,
+        mut exchange: McpExchange,
         round: Round,
         principal: &Principal,
         digest: &[u8; 32],
-    ) -> Result<Reply, Fault> {
+    ) -> Result<McpReply, McpFault> {
         exchange.go_on_alone();
         // Nobody listens until the client is back, and then with wishes of its own.
         exchange.heed(Wishes::default());
         let Round { questions, answers } = round;
         let (principal, until) = (principal.clone(), Instant::now() + PATIENCE);
-        let waiting = Waiting {
+        let waiting = WaitingExchange {
             exchange,
             principal,
             round: 1,
@@ -86,8 +86,13 @@ impl Rounds {
         self.put(Uuid::new_v4(), waiting, digest)
     }
 
-    fn put(&self, id: Uuid, waiting: Waiting, digest: &[u8; 32]) -> Result<Reply, Fault> {
-        let ticket = Ticket {
+    fn put(
+        &self,
+        id: Uuid,
+        waiting: WaitingExchange,
+        digest: &[u8; 32],
+    ) -> Result<McpReply, McpFault> {
+        let ticket = RoundTicket {
             exchange: id,
             round: waiting.round,
             expires: self.age_at(waiting.until),
@@ -104,7 +109,7 @@ impl Rounds {
             drop(table);
             // Its call stops with it, which is nothing to be waited for under the lock.
             drop(waiting);
-            return Err(Fault::internal(
+            return Err(McpFault::internal(
                 "too many requests wait for answers already",
             ));
         }
@@ -124,9 +129,9 @@ impl Rounds {
         answers: &Map<String, Value>,
         principal: &Principal,
         digest: &[u8; 32],
-    ) -> Result<Returned, Fault> {
+    ) -> Result<RoundContinuation, McpFault> {
         let refused = || {
-            Fault::invalid_params(
+            McpFault::invalid_params(
                 "`requestState` is not one that this host gave for this request, or is too old",
             )
         };
@@ -154,11 +159,11 @@ impl Rounds {
             waiting.round += 1;
             return self
                 .put(ticket.exchange, waiting, digest)
-                .map(Returned::AskedAgain);
+                .map(RoundContinuation::AskedAgain);
         }
-        let answer = |question: &Question| {
+        let answer = |question: &ConsultQuestion| {
             let value = answers.get(&question.key).cloned().unwrap_or_default();
-            Answer {
+            ConsultReply {
                 key: question.key.clone(),
                 value,
             }
@@ -166,14 +171,14 @@ impl Rounds {
         // Where the call has given up meanwhile, its end is what comes next.
         let answered = waiting.questions.iter().map(answer).collect();
         let _ = waiting.answers.send(answered);
-        Ok(Returned::GoesOn(waiting.exchange))
+        Ok(RoundContinuation::GoesOn(waiting.exchange))
     }
 
     /// Gives up what nobody came back for in time. A call that stopped waiting for its answer, because it got one elsewhere or
     /// gave up, goes on, and its client may still come for the end of it.
     pub(super) fn sweep(&self) {
         let now = Instant::now();
-        let gone: Vec<Waiting> = {
+        let gone: Vec<WaitingExchange> = {
             let mut table = self.waiting.lock();
             let gone: Vec<Uuid> = table
                 .iter()
@@ -187,8 +192,8 @@ impl Rounds {
     }
 }
 
-fn bound<'a>(principal: &'a Principal, digest: &'a [u8; 32]) -> Bound<'a> {
-    Bound {
+fn bound<'a>(principal: &'a Principal, digest: &'a [u8; 32]) -> SealBinding<'a> {
+    SealBinding {
         role: principal.role.as_str(),
         principal: principal.name.as_str(),
         request: digest,
@@ -196,26 +201,26 @@ fn bound<'a>(principal: &'a Principal, digest: &'a [u8; 32]) -> Bound<'a> {
 }
 
 /// What makes two requests the same: the method, what it names, and the arguments.
-pub(super) fn digest(asked: &Asked) -> [u8; 32] {
+pub(super) fn digest(asked: &McpRequest) -> [u8; 32] {
     let mut hasher = Sha256::new();
     let method: &[u8] = match asked.method {
-        Method::ReadResource => b"read",
-        Method::GetPrompt => b"prompt",
-        Method::CallTool => b"call",
+        McpMethod::ReadResource => b"read",
+        McpMethod::GetPrompt => b"prompt",
+        McpMethod::CallTool => b"call",
         // None of these asks anything back.
-        Method::Initialize
-        | Method::Ping
-        | Method::SetLevel
-        | Method::Discover
-        | Method::Listen
-        | Method::ListTools
-        | Method::ListResources
-        | Method::ListTemplates
-        | Method::Subscribe
-        | Method::Unsubscribe
-        | Method::ListPrompts
-        | Method::Complete
-        | Method::Other => b"",
+        McpMethod::Initialize
+        | McpMethod::Ping
+        | McpMethod::SetLevel
+        | McpMethod::Discover
+        | McpMethod::Listen
+        | McpMethod::ListTools
+        | McpMethod::ListResources
+        | McpMethod::ListTemplates
+        | McpMethod::Subscribe
+        | McpMethod::Unsubscribe
+        | McpMethod::ListPrompts
+        | McpMethod::Complete
+        | McpMethod::Other => b"",
     };
     let arguments = asked.arguments.clone().map(ModelInput::Text);
     let compact = arguments
@@ -243,7 +248,7 @@ pub(super) fn method(kind: ConsultKind) -> &'static str {
     }
 }
 
-fn input_required(questions: &[Question], state: &str) -> Reply {
+fn input_required(questions: &[ConsultQuestion], state: &str) -> McpReply {
     let mut requests = Map::new();
     for question in questions {
         let mut request = json!({ "method": method(question.kind) });
@@ -256,7 +261,7 @@ fn input_required(questions: &[Question], state: &str) -> Reply {
         }
         requests.insert(question.key.clone(), request);
     }
-    Reply::Text(wire::json(&json!({
+    McpReply::Text(wire::json(&json!({
         "resultType": "input_required",
         "inputRequests": requests,
         "requestState": state,
@@ -264,7 +269,7 @@ fn input_required(questions: &[Question], state: &str) -> Reply {
 }
 
 /// Whether there is something for a question that can be an answer to it.
-fn is_answered(question: &Question, answers: &Map<String, Value>) -> bool {
+fn is_answered(question: &ConsultQuestion, answers: &Map<String, Value>) -> bool {
     let Some(answer) = answers.get(&question.key).and_then(Value::as_object) else {
         return false;
     };

@@ -7,9 +7,9 @@ use uuid::Uuid;
 const BLOCK: usize = 64;
 
 /// A key of this life of the host. What another one sealed is refused.
-pub(super) struct Key([u8; 32]);
+pub(super) struct SealKey([u8; 32]);
 
-impl Key {
+impl SealKey {
     pub(super) fn random() -> Self {
         // Two ids of 122 random bits each, from the same source as tokens.
         let mut hasher = Sha256::new();
@@ -42,30 +42,30 @@ impl Key {
 
     /// What the client carries: which exchange, which round of it, until when, and the seal over these, over whose it
     /// is and over what it asked for.
-    pub(super) fn seal(&self, ticket: Ticket, bound: &Bound<'_>) -> String {
+    pub(super) fn seal(&self, ticket: RoundTicket, bound: &SealBinding<'_>) -> String {
         let mac = self.mac(&bound.parts(&ticket.bytes()));
         hex(&ticket.bytes()) + "." + &hex(&mac)
     }
 
     /// Opens what a client brings. `None`: it was never sealed here, or not for this caller and request.
-    pub(super) fn open(&self, text: &str, bound: &Bound<'_>) -> Option<Ticket> {
+    pub(super) fn open(&self, text: &str, bound: &SealBinding<'_>) -> Option<RoundTicket> {
         let (ticket, mac) = text.split_once('.')?;
         let (ticket, mac): ([u8; 32], [u8; 32]) = (unhex(ticket)?, unhex(mac)?);
         let is_ours = self.mac(&bound.parts(&ticket)).ct_eq(&mac);
-        bool::from(is_ours).then(|| Ticket::read(&ticket))
+        bool::from(is_ours).then(|| RoundTicket::read(&ticket))
     }
 }
 
 /// What the client carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ticket {
+pub(super) struct RoundTicket {
     pub(super) exchange: Uuid,
     pub(super) round: u64,
     /// Milliseconds of this host's life.
     pub(super) expires: u64,
 }
 
-impl Ticket {
+impl RoundTicket {
     fn bytes(self) -> [u8; 32] {
         let mut bytes = [0; 32];
         bytes[..16].copy_from_slice(self.exchange.as_bytes());
@@ -93,13 +93,13 @@ impl Ticket {
 
 /// What a seal holds for beside the ticket.
 #[derive(Clone, Copy)]
-pub(super) struct Bound<'a> {
+pub(super) struct SealBinding<'a> {
     pub(super) role: &'a str,
     pub(super) principal: &'a str,
     pub(super) request: &'a [u8; 32],
 }
 
-impl<'a> Bound<'a> {
+impl<'a> SealBinding<'a> {
     fn parts<'b>(&'b self, ticket: &'b [u8]) -> [&'b [u8]; 4]
     where
         'a: 'b,
@@ -136,26 +136,26 @@ fn unhex(text: &str) -> Option<[u8; 32]> {
 mod tests {
     use uuid::Uuid;
 
-    use super::{Bound, Key, Ticket, hex};
+    use super::{RoundTicket, SealBinding, SealKey, hex};
 
     #[test]
     fn the_mac_is_what_others_compute() {
         let mut key = [0; 32];
         key[..4].copy_from_slice(b"Jefe");
         let of_nothing = "923598ca6d64af2a5dba79dcd021a8a0fe5c5f557519adaaf0ad532d4506dd30";
-        assert_eq!(hex(&Key(key).mac(&[])), of_nothing);
+        assert_eq!(hex(&SealKey(key).mac(&[])), of_nothing);
     }
 
     #[test]
     fn a_seal_opens_for_the_same_caller_and_request_alone() {
-        let key = Key::random();
+        let key = SealKey::random();
         let (request, other) = ([7; 32], [8; 32]);
-        let ticket = Ticket {
+        let ticket = RoundTicket {
             exchange: Uuid::new_v4(),
             round: 3,
             expires: 1 << 40,
         };
-        let bound = Bound {
+        let bound = SealBinding {
             role: "agent",
             principal: "a",
             request: &request,
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(
             key.open(
                 &sealed,
-                &Bound {
+                &SealBinding {
                     principal: "b",
                     ..bound
                 }
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(
             key.open(
                 &sealed,
-                &Bound {
+                &SealBinding {
                     role: "operator",
                     ..bound
                 }
@@ -185,14 +185,14 @@ mod tests {
         assert_eq!(
             key.open(
                 &sealed,
-                &Bound {
+                &SealBinding {
                     request: &other,
                     ..bound
                 }
             ),
             None
         );
-        assert_eq!(Key::random().open(&sealed, &bound), None);
+        assert_eq!(SealKey::random().open(&sealed, &bound), None);
         for place in 0..sealed.len() {
             let mut forged = sealed.clone().into_bytes();
             forged[place] = if forged[place] == b'0' { b'1' } else { b'0' };

@@ -20,9 +20,9 @@ use toolpost_model::{Principal, SessionId, SurfaceId, SurfaceRequest};
 use uuid::Uuid;
 
 use super::{
-    Face,
-    meta::{Capabilities, Level},
-    news::Ears,
+    McpServerFace,
+    meta::{Capabilities, McpLogLevel},
+    news::NewsReceivers,
     subscriptions,
     version::Version,
     wire::Id,
@@ -42,24 +42,24 @@ const MOST_SUBSCRIPTIONS: usize = 1_024;
 const MOST_JOINED: usize = 1_024;
 
 /// One client's session.
-pub(super) struct Stay {
+pub(super) struct McpSession {
     pub(super) session: Arc<Session>,
     pub(super) version: Version,
     pub(super) can: Capabilities,
-    state: Mutex<State>,
+    state: Mutex<McpSessionState>,
     questions: AtomicU64,
     /// Counts the changes of this session's own list.
     own_list: watch::Sender<u64>,
     /// How far its streams have heard what belongs to no request.
-    pub(super) ears: tokio::sync::Mutex<Ears>,
+    pub(super) ears: tokio::sync::Mutex<NewsReceivers>,
     /// It was ended, by its client or by time.
     pub(super) over: CancellationToken,
     /// Keeps the host's session in memory.
-    _stay: toolpost_core::Stay,
+    _stay: toolpost_core::SessionGuard,
 }
 
-struct State {
-    level: Level,
+struct McpSessionState {
+    level: McpLogLevel,
     last_used: Instant,
     running: HashMap<Id, CancellationToken>,
     questions: HashMap<String, oneshot::Sender<Result<Value, String>>>,
@@ -72,12 +72,12 @@ struct State {
     reader: Option<CancellationToken>,
 }
 
-impl Stay {
+impl McpSession {
     fn new(host: &Host, session: Arc<Session>, version: Version, can: Capabilities) -> Arc<Self> {
         let own_list = watch::Sender::new(0);
-        let ears = Ears::of(host, &session, Some(own_list.subscribe()));
-        let state = State {
-            level: Level::Info,
+        let ears = NewsReceivers::of(host, &session, Some(own_list.subscribe()));
+        let state = McpSessionState {
+            level: McpLogLevel::Info,
             last_used: Instant::now(),
             running: HashMap::new(),
             questions: HashMap::new(),
@@ -99,16 +99,16 @@ impl Stay {
         })
     }
 
-    pub(super) fn level(&self) -> Level {
+    pub(super) fn level(&self) -> McpLogLevel {
         self.state.lock().level
     }
 
-    pub(super) fn set_level(&self, level: Level) {
+    pub(super) fn set_level(&self, level: McpLogLevel) {
         self.state.lock().level = level;
     }
 
     /// Notes a request that runs, so that it can be cancelled by its id. `None`: that id runs already, or too many do.
-    pub(super) fn begin(self: &Arc<Self>, id: &Id) -> Option<Running> {
+    pub(super) fn begin(self: &Arc<Self>, id: &Id) -> Option<RunningRequest> {
         let mut state = self.state.lock();
         state.last_used = Instant::now();
         if state.running.len() >= MOST_RUNNING || state.running.contains_key(id) {
@@ -116,7 +116,7 @@ impl Stay {
         }
         let cancel = self.over.child_token();
         state.running.insert(id.clone(), cancel.clone());
-        Some(Running {
+        Some(RunningRequest {
             stay: Arc::clone(self),
             id: id.clone(),
             cancel,
@@ -280,13 +280,13 @@ impl Stay {
 }
 
 /// A request that runs, until this is dropped.
-pub(super) struct Running {
-    stay: Arc<Stay>,
+pub(super) struct RunningRequest {
+    stay: Arc<McpSession>,
     id: Id,
     pub(super) cancel: CancellationToken,
 }
 
-impl Drop for Running {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         let mut state = self.stay.state.lock();
         state.last_used = Instant::now();
@@ -296,13 +296,13 @@ impl Drop for Running {
 
 /// The sessions of clients that come over HTTP.
 #[derive(Default)]
-pub(super) struct Sessions(Mutex<Table>);
+pub(super) struct McpHttpSessions(Mutex<McpSessionMap>);
 
-type Table = HashMap<String, Arc<Stay>>;
+type McpSessionMap = HashMap<String, Arc<McpSession>>;
 
 /// Why there is no room for a session.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Crowded {
+pub(super) enum McpSessionCapacityError {
     #[error(
         "all {0} sessions that one caller may have here are in use; end one of them with `DELETE` first"
     )]
@@ -318,8 +318,12 @@ fn share(limit: usize) -> usize {
 
 /// Which session gives its place to a new one of `principal`, where one must. A caller with its whole share gives up its
 /// own, even one that was used just now; those of others are safe for a while.
-fn yielding(table: &Table, limit: usize, principal: &Principal) -> Result<Option<String>, Crowded> {
-    let is_own = |stay: &Stay| stay.session.principal() == principal;
+fn yielding(
+    table: &McpSessionMap,
+    limit: usize,
+    principal: &Principal,
+) -> Result<Option<String>, McpSessionCapacityError> {
+    let is_own = |stay: &McpSession| stay.session.principal() == principal;
     let share = share(limit);
     let has_its_share = table.values().filter(|stay| is_own(stay)).count() >= share;
     if !has_its_share && table.len() < limit {
@@ -340,8 +344,8 @@ fn yielding(table: &Table, limit: usize, principal: &Principal) -> Result<Option
         .max_by_key(|(_, own, idle)| (*own, *idle));
     match oldest {
         Some((id, _, _)) => Ok(Some(id.clone())),
-        None if has_its_share => Err(Crowded::Own(share)),
-        None => Err(Crowded::All(limit)),
+        None if has_its_share => Err(McpSessionCapacityError::Own(share)),
+        None => Err(McpSessionCapacityError::All(limit)),
     }
 }
 
@@ -361,22 +365,22 @@ pub(super) async fn open(
     principal: &Principal,
     version: Version,
     can: Capabilities,
-) -> Result<(String, Arc<Stay>), SessionError> {
+) -> Result<(String, Arc<McpSession>), SessionError> {
     let wire_id = Uuid::new_v4().simple().to_string();
     let surface = SurfaceRequest::default();
     let session = host
         .open_session_as(recorded(&wire_id), principal.clone(), surface, None)
         .await?;
-    Ok((wire_id, Stay::new(host, session, version, can)))
+    Ok((wire_id, McpSession::new(host, session, version, can)))
 }
 
-impl Sessions {
+impl McpHttpSessions {
     /// Takes out what gives way to a new session of `principal`, before the host is asked for one.
     pub(super) fn make_room(
         &self,
         limit: usize,
         principal: &Principal,
-    ) -> Result<Option<Arc<Stay>>, Crowded> {
+    ) -> Result<Option<Arc<McpSession>>, McpSessionCapacityError> {
         let mut table = self.0.lock();
         let gone = yielding(&table, limit, principal)?;
         Ok(gone.and_then(|id| table.remove(&id)))
@@ -387,8 +391,8 @@ impl Sessions {
         &self,
         limit: usize,
         wire_id: &str,
-        stay: &Arc<Stay>,
-    ) -> Result<Option<Arc<Stay>>, Crowded> {
+        stay: &Arc<McpSession>,
+    ) -> Result<Option<Arc<McpSession>>, McpSessionCapacityError> {
         let mut table = self.0.lock();
         let gone = yielding(&table, limit, stay.session.principal())?;
         let gone = gone.and_then(|id| table.remove(&id));
@@ -397,19 +401,19 @@ impl Sessions {
     }
 
     /// The session of an id, for whoever opened it.
-    pub(super) fn find(&self, wire_id: &str, principal: &Principal) -> Option<Arc<Stay>> {
+    pub(super) fn find(&self, wire_id: &str, principal: &Principal) -> Option<Arc<McpSession>> {
         let found = self.0.lock().get(wire_id).cloned();
         found.filter(|stay| stay.session.principal() == principal && !stay.session.is_ended())
     }
 
-    pub(super) fn remove(&self, wire_id: &str) -> Option<Arc<Stay>> {
+    pub(super) fn remove(&self, wire_id: &str) -> Option<Arc<McpSession>> {
         self.0.lock().remove(wire_id)
     }
 
     /// Takes out the sessions that nobody used for too long, or that were closed by another way.
-    pub(super) fn sweep(&self, idle: Duration) -> Vec<Arc<Stay>> {
+    pub(super) fn sweep(&self, idle: Duration) -> Vec<Arc<McpSession>> {
         let mut table = self.0.lock();
-        let is_over = |stay: &Stay| stay.session.is_ended() || stay.idle_time() >= idle;
+        let is_over = |stay: &McpSession| stay.session.is_ended() || stay.idle_time() >= idle;
         let gone: Vec<String> = table
             .iter()
             .filter(|(_, stay)| is_over(stay))
@@ -427,7 +431,7 @@ impl Sessions {
 }
 
 /// Ends a session: what runs in it stops, and its id is never valid again.
-pub(super) async fn end(face: &Face, stay: &Stay) {
+pub(super) async fn end(face: &McpServerFace, stay: &McpSession) {
     stay.over.cancel();
     subscriptions::give_back(face, &stay.session, stay.take_subscriptions()).await;
     if let Err(error) = face.host.close_session(&stay.session).await {

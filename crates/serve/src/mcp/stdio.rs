@@ -14,20 +14,20 @@ use tokio_util::task::TaskTracker;
 use toolpost_model::Principal;
 
 use super::{
-    Face,
-    asked::{Asked, Method},
-    exchange::{Exchange, Outcome, Step, WhenLeft},
-    fault::Fault,
+    McpServerFace,
+    asked::{McpMethod, McpRequest},
+    exchange::{ExchangeResult, ExchangeStep, McpExchange, WhenLeft},
+    fault::McpFault,
     meta::Capabilities,
     news,
-    opening::{self, Opened},
-    peer::Peer,
-    sessions::{self, Stay},
+    opening::{self, OpenedRequest},
+    peer::McpPeer,
+    sessions::{self, McpSession},
     version::Version,
     welcome,
-    wire::{self, Id, Message, Reply},
+    wire::{self, Id, JsonRpcMessage, McpReply},
 };
-use crate::a2e::{Line, read_lines};
+use crate::a2e::{InputLine, read_lines};
 
 /// Lines that may wait to be handled, and messages that may wait to be read.
 const ROOM: usize = 1_024;
@@ -38,7 +38,7 @@ const LAST_CALLS: Duration = Duration::from_millis(1_500);
 
 /// Talks until the input ends, then lets what runs finish for a moment.
 pub(crate) async fn converse(
-    face: &Arc<Face>,
+    face: &Arc<McpServerFace>,
     principal: Principal,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
@@ -50,7 +50,7 @@ pub(crate) async fn converse(
     });
     let (writer, messages) = mpsc::channel(ROOM);
     let mut written = write_lines(messages, output);
-    let pipe = Pipe {
+    let pipe = McpStdioClient {
         face: Arc::clone(face),
         principal,
         writer,
@@ -66,9 +66,9 @@ pub(crate) async fn converse(
         };
         let goes_on = match line {
             None => break,
-            Some(Line::Whole(line)) => pipe.take(&line).await,
-            Some(Line::TooLong(_)) => {
-                pipe.say(wire::refusal(None, &Fault::line_too_long(limit)))
+            Some(InputLine::Whole(line)) => pipe.take(&line).await,
+            Some(InputLine::TooLong(_)) => {
+                pipe.say(wire::refusal(None, &McpFault::line_too_long(limit)))
                     .await
             }
         };
@@ -82,24 +82,24 @@ pub(crate) async fn converse(
 }
 
 /// The client at the other end.
-struct Pipe {
-    face: Arc<Face>,
+struct McpStdioClient {
+    face: Arc<McpServerFace>,
     principal: Principal,
     writer: mpsc::Sender<Bytes>,
     /// The session that a handshake opened.
-    with_handshake: OnceLock<Arc<Stay>>,
+    with_handshake: OnceLock<Arc<McpSession>>,
     /// The session of requests that speak for themselves.
-    without: OnceLock<Arc<Stay>>,
+    without: OnceLock<Arc<McpSession>>,
     tasks: TaskTracker,
 }
 
-impl Pipe {
+impl McpStdioClient {
     /// `false`: nobody reads any more.
     async fn say(&self, message: Bytes) -> bool {
         say(&self.writer, &[message]).await
     }
 
-    async fn refuse(&self, id: Option<&Id>, fault: Fault) -> bool {
+    async fn refuse(&self, id: Option<&Id>, fault: McpFault) -> bool {
         self.say(wire::refusal(id, &self.face.tellable(fault)))
             .await
     }
@@ -107,13 +107,13 @@ impl Pipe {
     async fn take(&self, line: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(line) else {
             return self
-                .refuse(None, Fault::unreadable("the line is not UTF-8"))
+                .refuse(None, McpFault::unreadable("the line is not UTF-8"))
                 .await;
         };
         match wire::read(text) {
             Err((id, fault)) => self.refuse(id.as_ref(), fault).await,
-            Ok(Message::Request { id, method, params }) => {
-                match Asked::read(Method::read(&method), params) {
+            Ok(JsonRpcMessage::Request { id, method, params }) => {
+                match McpRequest::read(McpMethod::read(&method), params) {
                     Err(fault) => self.refuse(Some(&id), fault).await,
                     Ok(asked) => match self.request(&id, &method, asked).await {
                         Ok(()) => true,
@@ -121,7 +121,7 @@ impl Pipe {
                     },
                 }
             }
-            Ok(Message::Notification { method, params }) => {
+            Ok(JsonRpcMessage::Notification { method, params }) => {
                 for stay in [&self.with_handshake, &self.without]
                     .into_iter()
                     .filter_map(OnceLock::get)
@@ -130,7 +130,7 @@ impl Pipe {
                 }
                 true
             }
-            Ok(Message::Response { id, outcome }) => {
+            Ok(JsonRpcMessage::Response { id, outcome }) => {
                 if let Some(stay) = self.with_handshake.get() {
                     stay.answered(&id, outcome);
                 }
@@ -139,50 +139,51 @@ impl Pipe {
         }
     }
 
-    async fn request(&self, id: &Id, method: &str, mut asked: Asked) -> Result<(), Fault> {
+    async fn request(&self, id: &Id, method: &str, mut asked: McpRequest) -> Result<(), McpFault> {
         asked.meta.request_id = Some(id.to_text());
-        if asked.method == Method::Initialize {
+        if asked.method == McpMethod::Initialize {
             return self.initialize(id, &asked).await;
         }
         let speaks_for_itself = asked.meta.version.is_some()
-            || matches!(asked.method, Method::Discover | Method::Listen);
+            || matches!(asked.method, McpMethod::Discover | McpMethod::Listen);
         if !speaks_for_itself {
             let Some(stay) = self.with_handshake.get() else {
-                let is_probe = asked.method == Method::Ping;
+                let is_probe = asked.method == McpMethod::Ping;
                 return match is_probe {
-                    true => self.end(id, Ok(Reply::Text("{}".to_owned()))).await,
-                    false => Err(Fault::missing_meta(&asked.meta.missing())),
+                    true => self.end(id, Ok(McpReply::Text("{}".to_owned()))).await,
+                    false => Err(McpFault::missing_meta(&asked.meta.missing())),
                 };
             };
             if !asked.method.is_of(false) {
-                return Err(Fault::no_such_method(method));
+                return Err(McpFault::no_such_method(method));
             }
-            let peer = Peer {
+            let peer = McpPeer {
                 came_by: CAME_BY,
                 ..opening::in_session(&self.face, stay)
             };
             let exchange =
-                Exchange::begin(WhenLeft::Stops, |outlet| super::answer(peer, asked, outlet));
+                McpExchange::begin(WhenLeft::Stops, |outlet| super::answer(peer, asked, outlet));
             return self.follow(stay, id, exchange, None);
         }
         let (peer, stay) = self.stateless(method, &asked).await?;
         let (opened, digest) = opening::stateless(peer, asked, id);
         match opened {
-            Opened::Answered(outcome) => self.end(id, outcome).await,
-            Opened::Exchange(exchange) => self.follow(&stay, id, exchange, Some(digest)),
+            OpenedRequest::Answered(outcome) => self.end(id, outcome).await,
+            OpenedRequest::Exchange(exchange) => self.follow(&stay, id, exchange, Some(digest)),
         }
     }
 
-    async fn end(&self, id: &Id, outcome: Outcome) -> Result<(), Fault> {
+    async fn end(&self, id: &Id, outcome: ExchangeResult) -> Result<(), McpFault> {
         say(&self.writer, &wire::answer(id, outcome?)).await;
         Ok(())
     }
 
-    async fn initialize(&self, id: &Id, asked: &Asked) -> Result<(), Fault> {
+    async fn initialize(&self, id: &Id, asked: &McpRequest) -> Result<(), McpFault> {
         let wished = asked.wished_version.as_ref();
-        let wished = wished.ok_or_else(|| Fault::invalid_params("`protocolVersion` is missing"))?;
+        let wished =
+            wished.ok_or_else(|| McpFault::invalid_params("`protocolVersion` is missing"))?;
         if self.with_handshake.get().is_some() {
-            return Err(Fault::invalid_request("the handshake was made already"));
+            return Err(McpFault::invalid_request("the handshake was made already"));
         }
         let can = asked
             .announced
@@ -196,8 +197,8 @@ impl Pipe {
             can,
         )
         .await;
-        let (_, stay) = opened.map_err(|error| Fault::internal(error.to_string()))?;
-        let peer = Peer {
+        let (_, stay) = opened.map_err(|error| McpFault::internal(error.to_string()))?;
+        let peer = McpPeer {
             came_by: CAME_BY,
             ..opening::in_session(&self.face, &stay)
         };
@@ -206,11 +207,13 @@ impl Pipe {
         let followed = Arc::clone(&stay);
         let _ = self.with_handshake.set(stay);
         let (writer, over) = (self.writer.clone(), followed.over.clone());
-        let mut exchange = Exchange::begin(WhenLeft::Stops, |outlet| {
+        let mut exchange = McpExchange::begin(WhenLeft::Stops, |outlet| {
             news::follow(peer, followed, reader, outlet)
         });
         self.tasks.spawn(async move {
-            while let Some(Step::Note(message)) = over.run_until_cancelled(exchange.next()).await {
+            while let Some(ExchangeStep::Note(message)) =
+                over.run_until_cancelled(exchange.next()).await
+            {
                 if !say(&writer, &[message]).await {
                     return;
                 }
@@ -220,16 +223,20 @@ impl Pipe {
     }
 
     /// Checks what a request that speaks for itself must say.
-    async fn stateless(&self, method: &str, asked: &Asked) -> Result<(Peer, Arc<Stay>), Fault> {
+    async fn stateless(
+        &self,
+        method: &str,
+        asked: &McpRequest,
+    ) -> Result<(McpPeer, Arc<McpSession>), McpFault> {
         let missing = asked.meta.missing();
         let (Some(version), true) = (asked.meta.version.as_deref(), missing.is_empty()) else {
-            return Err(Fault::missing_meta(&missing));
+            return Err(McpFault::missing_meta(&missing));
         };
         let Some(version) = Version::read(version).filter(|version| version.is_modern()) else {
-            return Err(Fault::unsupported_version(version));
+            return Err(McpFault::unsupported_version(version));
         };
         if !asked.method.is_of(true) {
-            return Err(Fault::no_such_method(method));
+            return Err(McpFault::no_such_method(method));
         }
         let stay = match self.without.get() {
             Some(stay) => Arc::clone(stay),
@@ -241,12 +248,12 @@ impl Pipe {
                     Capabilities::default(),
                 )
                 .await;
-                let (_, stay) = opened.map_err(|error| Fault::internal(error.to_string()))?;
+                let (_, stay) = opened.map_err(|error| McpFault::internal(error.to_string()))?;
                 let _ = self.without.set(Arc::clone(&stay));
                 stay
             }
         };
-        let peer = Peer {
+        let peer = McpPeer {
             stay: None,
             can: asked.meta.capabilities.unwrap_or_default(),
             level: asked.meta.log_level,
@@ -259,13 +266,13 @@ impl Pipe {
     /// Writes what comes of a request, in a task of its own.
     fn follow(
         &self,
-        stay: &Arc<Stay>,
+        stay: &Arc<McpSession>,
         id: &Id,
-        mut exchange: Exchange,
+        mut exchange: McpExchange,
         digest: Option<[u8; 32]>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), McpFault> {
         let Some(running) = stay.begin(id) else {
-            return Err(Fault::invalid_request(
+            return Err(McpFault::invalid_request(
                 "a request with this id runs already, or too many run",
             ));
         };
@@ -274,25 +281,25 @@ impl Pipe {
         self.tasks.spawn(async move {
             let outcome = loop {
                 match running.cancel.run_until_cancelled(exchange.next()).await {
-                    Some(Step::Note(message)) => {
+                    Some(ExchangeStep::Note(message)) => {
                         // From now on it must not depend on how fast the client reads.
                         exchange.go_on_alone();
                         if !say(&writer, &[message]).await {
                             return;
                         }
                     }
-                    Some(Step::Done(outcome)) => break outcome,
-                    Some(Step::Ask(round)) => {
+                    Some(ExchangeStep::Done(outcome)) => break outcome,
+                    Some(ExchangeStep::Ask(round)) => {
                         break match &digest {
                             Some(digest) => face.rounds.keep(exchange, round, &principal, digest),
-                            None => Err(Fault::internal("this client is asked in another way")),
+                            None => Err(McpFault::internal("this client is asked in another way")),
                         };
                     }
                     None => return,
                 }
             };
             match outcome {
-                Ok(Reply::Nothing) => {}
+                Ok(McpReply::Nothing) => {}
                 Ok(reply) => {
                     let _ = say(&writer, &wire::answer(&id, reply)).await;
                 }
@@ -307,7 +314,7 @@ impl Pipe {
     /// The client has closed its end: what runs may finish for a moment, then it is stopped.
     async fn leave(self) {
         self.tasks.close();
-        let stays: Vec<&Arc<Stay>> = [&self.with_handshake, &self.without]
+        let stays: Vec<&Arc<McpSession>> = [&self.with_handshake, &self.without]
             .into_iter()
             .filter_map(OnceLock::get)
             .collect();

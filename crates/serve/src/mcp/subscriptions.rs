@@ -9,15 +9,15 @@ use std::{
 
 use parking_lot::Mutex;
 use serde_json::json;
-use toolpost_core::{CallRequest, Patience, Session, Stay};
+use toolpost_core::{CallRequest, Patience, Session, SessionGuard};
 use toolpost_model::{ModelInput, SessionId};
 
 use super::{
-    Face,
-    companions::{self, Wish},
-    exchange::Outlet,
-    fault::Fault,
-    peer::{CAME_BY, Peer},
+    McpServerFace,
+    companions::{self, SubscriptionChange},
+    exchange::ExchangeOutlet,
+    fault::McpFault,
+    peer::{CAME_BY, McpPeer},
 };
 
 /// How long sources may take to hear that a client has gone.
@@ -56,16 +56,16 @@ impl Subscriptions {
 }
 
 /// The addresses that one listener was promised, until this is dropped.
-pub(super) struct Held {
-    face: Arc<Face>,
+pub(super) struct SubscriptionLease {
+    face: Arc<McpServerFace>,
     session: Arc<Session>,
     uris: Vec<String>,
     /// A session that left memory would be forgotten by its sources, with what it wants to hear of.
-    _stay: Stay,
+    _stay: SessionGuard,
 }
 
-impl Held {
-    pub(super) fn nothing(peer: &Peer) -> Self {
+impl SubscriptionLease {
+    pub(super) fn nothing(peer: &McpPeer) -> Self {
         let (face, session) = (Arc::clone(&peer.face), Arc::clone(&peer.session));
         Self {
             face,
@@ -78,14 +78,14 @@ impl Held {
     /// Asks the source to tell of an address.
     pub(super) async fn subscribe(
         &mut self,
-        peer: &Peer,
+        peer: &McpPeer,
         uri: &str,
-        outlet: &Outlet,
-    ) -> Result<(), Fault> {
+        outlet: &ExchangeOutlet,
+    ) -> Result<(), McpFault> {
         // Noted first, so that it is given back even where this is dropped in the middle.
         self.face.subscriptions.add(&self.session, uri);
         self.uris.push(uri.to_owned());
-        let done = companions::subscribe(peer, uri, Wish::Told, outlet).await;
+        let done = companions::subscribe(peer, uri, SubscriptionChange::Told, outlet).await;
         if done.is_err() {
             self.uris.pop();
             self.face.subscriptions.remove(&self.session, uri);
@@ -94,7 +94,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for SubscriptionLease {
     fn drop(&mut self) {
         let uris = std::mem::take(&mut self.uris);
         if uris.is_empty() || self.face.closing.is_cancelled() {
@@ -109,17 +109,21 @@ impl Drop for Held {
 }
 
 /// `resources/subscribe` of a session.
-pub(super) async fn subscribe(peer: &Peer, uri: &str, outlet: &Outlet) -> Result<(), Fault> {
+pub(super) async fn subscribe(
+    peer: &McpPeer,
+    uri: &str,
+    outlet: &ExchangeOutlet,
+) -> Result<(), McpFault> {
     let Some(stay) = &peer.stay else {
-        return Err(Fault::no_such_method("resources/subscribe"));
+        return Err(McpFault::no_such_method("resources/subscribe"));
     };
     let is_new = stay
         .subscribe(uri)
-        .ok_or_else(|| Fault::invalid_params("too many resources are subscribed to already"))?;
+        .ok_or_else(|| McpFault::invalid_params("too many resources are subscribed to already"))?;
     if is_new {
         peer.face.subscriptions.add(&peer.session, uri);
     }
-    let done = companions::subscribe(peer, uri, Wish::Told, outlet).await;
+    let done = companions::subscribe(peer, uri, SubscriptionChange::Told, outlet).await;
     if done.is_err() && is_new && stay.unsubscribe(uri) {
         peer.face.subscriptions.remove(&peer.session, uri);
     }
@@ -127,20 +131,24 @@ pub(super) async fn subscribe(peer: &Peer, uri: &str, outlet: &Outlet) -> Result
 }
 
 /// `resources/unsubscribe` of a session.
-pub(super) async fn unsubscribe(peer: &Peer, uri: &str, outlet: &Outlet) -> Result<(), Fault> {
+pub(super) async fn unsubscribe(
+    peer: &McpPeer,
+    uri: &str,
+    outlet: &ExchangeOutlet,
+) -> Result<(), McpFault> {
     let Some(stay) = &peer.stay else {
-        return Err(Fault::no_such_method("resources/unsubscribe"));
+        return Err(McpFault::no_such_method("resources/unsubscribe"));
     };
     if !stay.unsubscribe(uri) || !peer.face.subscriptions.remove(&peer.session, uri) {
         return Ok(());
     }
-    companions::subscribe(peer, uri, Wish::NotTold, outlet).await?;
+    companions::subscribe(peer, uri, SubscriptionChange::NotTold, outlet).await?;
     wanted_meanwhile(&peer.face, &peer.session, uri).await;
     Ok(())
 }
 
 /// Gives back what a client that has gone wanted to hear of.
-pub(super) async fn give_back(face: &Face, session: &Arc<Session>, uris: Vec<String>) {
+pub(super) async fn give_back(face: &McpServerFace, session: &Arc<Session>, uris: Vec<String>) {
     let last: Vec<String> = uris
         .into_iter()
         .filter(|uri| face.subscriptions.remove(session, uri))
@@ -151,7 +159,7 @@ pub(super) async fn give_back(face: &Face, session: &Arc<Session>, uris: Vec<Str
     }
     let telling = async {
         for uri in &last {
-            tell(face, session, uri, Wish::NotTold).await;
+            tell(face, session, uri, SubscriptionChange::NotTold).await;
             wanted_meanwhile(face, session, uri).await;
         }
     };
@@ -162,14 +170,14 @@ pub(super) async fn give_back(face: &Face, session: &Arc<Session>, uris: Vec<Str
 
 /// Another stream of the session may have asked for an address while its source was told to stop, and the two may have met
 /// in any order.
-async fn wanted_meanwhile(face: &Face, session: &Arc<Session>, uri: &str) {
+async fn wanted_meanwhile(face: &McpServerFace, session: &Arc<Session>, uri: &str) {
     if face.subscriptions.is_wanted(session, uri) {
-        tell(face, session, uri, Wish::Told).await;
+        tell(face, session, uri, SubscriptionChange::Told).await;
     }
 }
 
 /// Tells a source without a client that waits for it.
-async fn tell(face: &Face, session: &Arc<Session>, uri: &str, wish: Wish) {
+async fn tell(face: &McpServerFace, session: &Arc<Session>, uri: &str, wish: SubscriptionChange) {
     let Some(tool) = companions::teller(&face.host, session, uri, wish) else {
         return;
     };

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-use super::fault::Fault;
+use super::fault::McpFault;
 
 /// A message as it came. What it carries stays text until somebody needs it.
 #[derive(Debug)]
-pub(super) enum Message<'a> {
+pub(super) enum JsonRpcMessage<'a> {
     Request {
         id: Id,
         method: Cow<'a, str>,
@@ -36,11 +36,11 @@ pub(super) struct Id(Box<str>);
 const LONGEST_ID: usize = 512;
 
 impl Id {
-    fn read(raw: &RawValue) -> Result<Self, Fault> {
+    fn read(raw: &RawValue) -> Result<Self, McpFault> {
         let text = raw.get();
         let is_id = matches!(text.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
         if !is_id || text.len() > LONGEST_ID {
-            return Err(Fault::invalid_request(
+            return Err(McpFault::invalid_request(
                 "an id is a string or a number of moderate length",
             ));
         }
@@ -63,7 +63,7 @@ impl Id {
 }
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct JsonRpcEnvelope<'a> {
     #[serde(borrow, default)]
     jsonrpc: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -88,18 +88,18 @@ pub(super) fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{')
 }
 
-fn envelope(text: &str) -> Result<Envelope<'_>, Fault> {
+fn envelope(text: &str) -> Result<JsonRpcEnvelope<'_>, McpFault> {
     let unreadable =
-        |error: &serde_json::Error| Fault::unreadable(format!("this is not JSON: {error}"));
+        |error: &serde_json::Error| McpFault::unreadable(format!("this is not JSON: {error}"));
     if !is_object(text) {
         let is_json = serde_json::from_str::<IgnoredAny>(text);
         is_json.map_err(|error| unreadable(&error))?;
-        return Err(Fault::invalid_request(
+        return Err(McpFault::invalid_request(
             "a message is one object; several are sent one by one",
         ));
     }
     serde_json::from_str(text).map_err(|error| match error.is_data() {
-        true => Fault::invalid_request(format!(
+        true => McpFault::invalid_request(format!(
             "this is no message of JSON-RPC: `jsonrpc` and `method` are texts, and nothing is said twice ({})",
             place(&error)
         )),
@@ -113,7 +113,7 @@ fn place(error: &serde_json::Error) -> String {
 }
 
 /// Reads one message. A fault comes with the id it belongs to, where that could be read.
-pub(super) fn read(text: &str) -> Result<Message<'_>, (Option<Id>, Fault)> {
+pub(super) fn read(text: &str) -> Result<JsonRpcMessage<'_>, (Option<Id>, McpFault)> {
     let envelope = envelope(text).map_err(|fault| (None, fault))?;
     let id = envelope
         .id
@@ -121,45 +121,45 @@ pub(super) fn read(text: &str) -> Result<Message<'_>, (Option<Id>, Fault)> {
         .transpose()
         .map_err(|fault| (None, fault))?;
     if envelope.jsonrpc.as_deref() != Some("2.0") {
-        return Err((id, Fault::invalid_request("`jsonrpc` must be \"2.0\"")));
+        return Err((id, McpFault::invalid_request("`jsonrpc` must be \"2.0\"")));
     }
     let shape = (id, envelope.method, envelope.result, envelope.error);
     match shape {
-        (Some(id), Some(method), None, None) => Ok(Message::Request {
+        (Some(id), Some(method), None, None) => Ok(JsonRpcMessage::Request {
             id,
             method,
             params: envelope.params,
         }),
-        (None, Some(method), None, None) => Ok(Message::Notification {
+        (None, Some(method), None, None) => Ok(JsonRpcMessage::Notification {
             method,
             params: envelope.params,
         }),
-        (Some(id), None, Some(result), None) => Ok(Message::Response {
+        (Some(id), None, Some(result), None) => Ok(JsonRpcMessage::Response {
             id,
             outcome: Ok(result),
         }),
-        (Some(id), None, None, Some(error)) => Ok(Message::Response {
+        (Some(id), None, None, Some(error)) => Ok(JsonRpcMessage::Response {
             id,
             outcome: Err(error),
         }),
         (id, _, _, _) => Err((
             id,
-            Fault::invalid_request("a message is a request, a notification or an answer"),
+            McpFault::invalid_request("a message is a request, a notification or an answer"),
         )),
     }
 }
 
 /// Reads the parameters of a request.
-pub(super) fn params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, Fault> {
+pub(super) fn params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, McpFault> {
     let text = params.map_or("{}", RawValue::get);
     if !is_object(text) {
-        return Err(Fault::invalid_params(
+        return Err(McpFault::invalid_params(
             "`params` is an object of named parameters",
         ));
     }
     serde_json::from_str(text).map_err(|error| {
         let place = place(&error);
-        Fault::invalid_params(format!(
+        McpFault::invalid_params(format!(
             "a parameter is of a wrong kind or is said twice ({place} of `params`)"
         ))
     })
@@ -167,7 +167,7 @@ pub(super) fn params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Re
 
 /// The result of a request, as JSON text in up to three pieces: long lists are shared, not copied.
 #[derive(Clone, Debug)]
-pub(super) enum Reply {
+pub(super) enum McpReply {
     Text(String),
     Pieces {
         before: String,
@@ -191,7 +191,7 @@ pub(super) fn answer_text(id: &str, result: &str) -> Bytes {
 }
 
 /// A whole answer, as pieces to be sent one after the other.
-pub(super) fn answer(id: &Id, result: Reply) -> [Bytes; 3] {
+pub(super) fn answer(id: &Id, result: McpReply) -> [Bytes; 3] {
     let head = |room: usize| {
         let mut text = String::with_capacity(room + id.as_json().len() + 40);
         text.push_str(r#"{"jsonrpc":"2.0","id":"#);
@@ -200,13 +200,13 @@ pub(super) fn answer(id: &Id, result: Reply) -> [Bytes; 3] {
         text
     };
     match result {
-        Reply::Text(result) => {
+        McpReply::Text(result) => {
             let mut text = head(result.len());
             text.push_str(&result);
             text.push('}');
             [Bytes::from(text), Bytes::new(), Bytes::new()]
         }
-        Reply::Pieces {
+        McpReply::Pieces {
             before,
             shared,
             mut after,
@@ -216,7 +216,7 @@ pub(super) fn answer(id: &Id, result: Reply) -> [Bytes; 3] {
             after.push('}');
             [Bytes::from(text), shared, Bytes::from(after)]
         }
-        Reply::Nothing => [Bytes::new(), Bytes::new(), Bytes::new()],
+        McpReply::Nothing => [Bytes::new(), Bytes::new(), Bytes::new()],
     }
 }
 
@@ -229,12 +229,12 @@ struct ErrorBody<'a> {
 }
 
 /// A whole refusal. One that belongs to no request has no id: `null` is none in MCP.
-pub(super) fn refusal(id: Option<&Id>, fault: &Fault) -> Bytes {
+pub(super) fn refusal(id: Option<&Id>, fault: &McpFault) -> Bytes {
     refusal_text(id.map(Id::as_json), fault)
 }
 
 /// The same to a request whose id is known as JSON.
-pub(super) fn refusal_text(id: Option<&str>, fault: &Fault) -> Bytes {
+pub(super) fn refusal_text(id: Option<&str>, fault: &McpFault) -> Bytes {
     let body = ErrorBody {
         code: fault.code,
         message: &fault.message,

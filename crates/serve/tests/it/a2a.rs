@@ -9,7 +9,7 @@ mod tasks;
 
 use serde_json::{Value, json};
 use toolpost_model::EffectClass;
-use toolpost_testkit::MockTool;
+use toolpost_testkit::MockNativeTool;
 
 use super::{
     client::{Connection, Request},
@@ -164,8 +164,8 @@ fn events(messages: &Value) -> Vec<String> {
         .collect()
 }
 
-fn add() -> MockTool {
-    MockTool::named("demo.add")
+fn add() -> MockNativeTool {
+    MockNativeTool::named("demo.add")
         .class(EffectClass::Read)
         .output(json!({ "sum": 5 }))
         .schema(json!({
@@ -175,7 +175,7 @@ fn add() -> MockTool {
         }))
 }
 
-async fn serve(tool: &MockTool) -> Running {
+async fn serve(tool: &MockNativeTool) -> Running {
     let tool = tool.clone();
     Place::without_native_tools()
         .start_with(|builder| builder.tool(tool))

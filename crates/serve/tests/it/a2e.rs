@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolpost_a2e::{
-    CallOptions, Client, ConnectError, ConnectOptions, ListOptions, ToolApi, Transport,
+    CallOptions, Client, ConnectError, ConnectOptions, HostTransport, ListOptions, ToolApi,
 };
-use toolpost_model::{ErrorClass, Role};
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_model::{ErrorClass, PrincipalRole};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{client::within, running::Place};
 
 pub(super) async fn embedded(server: &toolpost_serve::Server) -> Client {
     let connected = Client::connect(
-        Transport::Link(server.connect()),
+        HostTransport::Link(server.connect()),
         ConnectOptions::new("test"),
     );
     within(connected)
@@ -27,7 +27,7 @@ pub(super) async fn embedded(server: &toolpost_serve::Server) -> Client {
 
 #[tokio::test]
 async fn an_agent_in_this_process_lists_calls_and_leaves() {
-    let tool = MockTool::named("demo.hello").output("hello");
+    let tool = MockNativeTool::named("demo.hello").output("hello");
     let running = Place::without_native_tools()
         .start_with(|builder| builder.tool(tool.clone()))
         .await;
@@ -53,8 +53,8 @@ async fn an_agent_in_this_process_lists_calls_and_leaves() {
 
 #[tokio::test]
 async fn a_host_needs_no_server_around_it() {
-    let host = toolpost_testkit::TestHost::with(MockTool::named("demo.hello")).await;
-    let link = Transport::Link(toolpost_serve::a2e::connect(&host.host));
+    let host = toolpost_testkit::TestHost::with(MockNativeTool::named("demo.hello")).await;
+    let link = HostTransport::Link(toolpost_serve::a2e::connect(&host.host));
     let client = within(Client::connect(link, ConnectOptions::new("test")))
         .await
         .unwrap();
@@ -68,10 +68,13 @@ async fn a_host_needs_no_server_around_it() {
 
 #[tokio::test]
 async fn a_token_names_somebody_and_a_wrong_one_nobody() {
-    let place =
-        Place::without_native_tools().with_token("robot", Role::Agent, "a token of the robot's");
+    let place = Place::without_native_tools().with_token(
+        "robot",
+        PrincipalRole::Agent,
+        "a token of the robot's",
+    );
     let running = place
-        .start_with(|builder| builder.tool(MockTool::named("demo.hello")))
+        .start_with(|builder| builder.tool(MockNativeTool::named("demo.hello")))
         .await;
     for (token, admitted) in [
         ("", true),
@@ -80,14 +83,14 @@ async fn a_token_names_somebody_and_a_wrong_one_nobody() {
     ] {
         let options = ConnectOptions::new("test").token(token);
         let connected = within(Client::connect(
-            Transport::Link(running.server.connect()),
+            HostTransport::Link(running.server.connect()),
             options,
         ))
         .await;
         assert_eq!(connected.is_ok(), admitted, "in process with `{token}`");
         let url = format!("http://{}", running.server.address().unwrap());
         let options = ConnectOptions::new("test").token(token);
-        let connected = within(Client::connect(Transport::http(url), options)).await;
+        let connected = within(Client::connect(HostTransport::http(url), options)).await;
         match connected {
             Ok(_) => assert!(admitted && !token.is_empty(), "over HTTP with `{token}`"),
             Err(ConnectError::Refused { reason }) => {
@@ -100,8 +103,8 @@ async fn a_token_names_somebody_and_a_wrong_one_nobody() {
 
 #[tokio::test]
 async fn what_runs_for_an_agent_that_is_gone_is_stopped() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.held").gate(&gate);
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.held").gate(&gate);
     let running = Place::without_native_tools()
         .start_with(|builder| builder.tool(tool))
         .await;
@@ -123,9 +126,9 @@ async fn what_runs_for_an_agent_that_is_gone_is_stopped() {
 
 #[tokio::test]
 async fn a_call_whose_time_ends_in_the_queue_never_runs() {
-    let (gate, mut place) = (Gate::new(), Place::without_native_tools());
+    let (gate, mut place) = (MockToolGate::new(), Place::without_native_tools());
     place.config.limits.session_concurrency = 1;
-    let tool = MockTool::named("demo.held").gate(&gate);
+    let tool = MockNativeTool::named("demo.held").gate(&gate);
     let running = place.start_with(|builder| builder.tool(tool.clone())).await;
     let client = embedded(&running.server).await;
     let api = ToolApi::new(&client);
@@ -158,11 +161,11 @@ async fn an_agent_that_did_not_negotiate_tools_gets_none_where_that_is_required(
     let mut place = Place::without_native_tools();
     place.config.a2e.require_negotiated = true;
     let running = place
-        .start_with(|builder| builder.tool(MockTool::named("demo.hello")))
+        .start_with(|builder| builder.tool(MockNativeTool::named("demo.hello")))
         .await;
     for (caps, allowed) in [(&["tools"][..], true), (&["streaming"][..], false)] {
         let options = ConnectOptions::new("test").capabilities(caps.iter().copied());
-        let link = Transport::Link(running.server.connect());
+        let link = HostTransport::Link(running.server.connect());
         let client = within(Client::connect(link, options)).await.unwrap();
         let called = within(ToolApi::new(&client).call("hello", json!({}))).await;
         assert_eq!(called.is_ok(), allowed, "{caps:?}: {called:?}");
@@ -175,7 +178,7 @@ async fn each_request_has_its_line_in_the_audit_file() {
     let path = place.folder().join("audit.jsonl");
     place.config.a2e.audit.path = Some(path.clone());
     let running = place
-        .start_with(|builder| builder.tool(MockTool::named("demo.hello")))
+        .start_with(|builder| builder.tool(MockNativeTool::named("demo.hello")))
         .await;
     let client = embedded(&running.server).await;
     let api = ToolApi::new(&client);

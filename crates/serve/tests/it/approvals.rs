@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolpost_config::ApprovalsConfig;
-use toolpost_model::{EffectClass, Mode, Role};
-use toolpost_testkit::MockTool;
+use toolpost_model::{EffectClass, PermissionMode, PrincipalRole};
+use toolpost_testkit::MockNativeTool;
 
 use super::{
     client::{Connection, Request, Response},
@@ -18,23 +18,23 @@ const OTTO: &str = "otto-has-a-token";
 
 fn place() -> Place {
     let mut place = Place::without_native_tools()
-        .with_token("bob", Role::Agent, BOB)
-        .with_token("olga", Role::Operator, OLGA)
-        .with_token("otto", Role::Operator, OTTO);
-    place.config.mode = Mode::Default;
+        .with_token("bob", PrincipalRole::Agent, BOB)
+        .with_token("olga", PrincipalRole::Operator, OLGA)
+        .with_token("otto", PrincipalRole::Operator, OTTO);
+    place.config.mode = PermissionMode::Default;
     place
 }
 
 /// A tool that asks in the mode `default`.
-fn push() -> MockTool {
-    MockTool::named("demo.push").class(EffectClass::Execute).output("pushed").schema(json!({
+fn push() -> MockNativeTool {
+    MockNativeTool::named("demo.push").class(EffectClass::Execute).output("pushed").schema(json!({
         "type": "object",
         "properties": { "branch": { "type": "string" }, "secret": { "type": "string", "x-sensitive": true } },
         "required": ["branch"], "additionalProperties": false
     }))
 }
 
-async fn serve(place: &Place, tool: &MockTool) -> Running {
+async fn serve(place: &Place, tool: &MockNativeTool) -> Running {
     let tool = tool.clone();
     place.start_with(|builder| builder.tool(tool)).await
 }

@@ -3,8 +3,8 @@
 use std::{fs, path::PathBuf};
 
 use serde_json::{Value, json};
-use toolpost_model::{Declaration, Role, Tool, ToolCall, ToolFailure, ToolOutput};
-use toolpost_testkit::MockTool;
+use toolpost_model::{Declaration, PrincipalRole, Tool, ToolCall, ToolFailure, ToolOutput};
+use toolpost_testkit::MockNativeTool;
 
 use super::{
     client::Request,
@@ -15,8 +15,8 @@ const BOB: &str = "bob-has-a-token";
 const OLGA: &str = "olga-has-a-token";
 
 fn place() -> Place {
-    let place = Place::without_native_tools().with_token("bob", Role::Agent, BOB);
-    place.with_token("olga", Role::Operator, OLGA)
+    let place = Place::without_native_tools().with_token("bob", PrincipalRole::Agent, BOB);
+    place.with_token("olga", PrincipalRole::Operator, OLGA)
 }
 
 fn long_text() -> String {
@@ -24,7 +24,7 @@ fn long_text() -> String {
 }
 
 async fn start(place: &Place) -> Running {
-    let say = MockTool::named("demo.say").output(long_text());
+    let say = MockNativeTool::named("demo.say").output(long_text());
     place.start_with(|builder| builder.tool(say)).await
 }
 

@@ -1,8 +1,8 @@
 //! Calls that go on without their caller, and calls of one turn.
 
 use serde_json::{Value, json};
-use toolpost_model::{EffectClass, Role};
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_model::{EffectClass, PrincipalRole};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
     client::Request,
@@ -11,9 +11,9 @@ use super::{
 
 const BOB: &str = "bob-has-a-token";
 
-async fn serve(tools: &[&MockTool]) -> Running {
-    let place = Place::without_native_tools().with_token("bob", Role::Agent, BOB);
-    let tools: Vec<MockTool> = tools.iter().map(|&tool| tool.clone()).collect();
+async fn serve(tools: &[&MockNativeTool]) -> Running {
+    let place = Place::without_native_tools().with_token("bob", PrincipalRole::Agent, BOB);
+    let tools: Vec<MockNativeTool> = tools.iter().map(|&tool| tool.clone()).collect();
     place
         .start_with(|builder| {
             tools
@@ -25,8 +25,8 @@ async fn serve(tools: &[&MockTool]) -> Running {
 
 #[tokio::test]
 async fn a_call_in_the_background_is_answered_at_once_and_asked_for_by_its_id() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.wait")
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.wait")
         .gate(&gate)
         .class(EffectClass::Execute)
         .output("done");
@@ -72,8 +72,8 @@ async fn a_call_in_the_background_is_answered_at_once_and_asked_for_by_its_id() 
 
 #[tokio::test]
 async fn a_repeat_of_a_call_in_the_background_finds_the_same_one() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.wait")
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.wait")
         .gate(&gate)
         .class(EffectClass::Execute);
     let server = serve(&[&tool]).await;
@@ -99,11 +99,11 @@ async fn a_repeat_of_a_call_in_the_background_finds_the_same_one() {
 
 #[tokio::test]
 async fn a_call_that_depends_on_another_waits_for_its_success() {
-    let gate = Gate::new();
-    let first = MockTool::named("demo.first")
+    let gate = MockToolGate::new();
+    let first = MockNativeTool::named("demo.first")
         .gate(&gate)
         .class(EffectClass::Execute);
-    let second = MockTool::named("demo.second").class(EffectClass::Execute);
+    let second = MockNativeTool::named("demo.second").class(EffectClass::Execute);
     let server = serve(&[&first, &second]).await;
     let batch = |index: u32, depends_on: &[u32]| {
         let place = json!({ "id": "turn", "index": index, "depends_on": depends_on });
@@ -141,7 +141,7 @@ async fn a_call_that_depends_on_another_waits_for_its_success() {
 
 #[tokio::test]
 async fn a_place_that_is_none_is_refused() {
-    let tool = MockTool::named("demo.wait");
+    let tool = MockNativeTool::named("demo.wait");
     let server = serve(&[&tool]).await;
     for bad in [
         "x",

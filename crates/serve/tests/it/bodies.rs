@@ -1,14 +1,14 @@
 //! What is taken as a request, and what is told to those that cannot be read.
 
 use serde_json::{Value, json};
-use toolpost_testkit::MockTool;
+use toolpost_testkit::MockNativeTool;
 
 use super::{
     client::Request,
     running::{Place, Running},
 };
 
-async fn server_with(tool: &MockTool) -> Running {
+async fn server_with(tool: &MockNativeTool) -> Running {
     let mut place = Place::without_native_tools();
     place.config.http.body_limit = 2_000;
     let tool = tool.clone();
@@ -17,7 +17,7 @@ async fn server_with(tool: &MockTool) -> Running {
 
 #[tokio::test]
 async fn only_json_is_taken_and_only_within_the_limit() {
-    let tool = MockTool::named("demo.take");
+    let tool = MockNativeTool::named("demo.take");
     let server = server_with(&tool).await;
     let over = format!(r#"{{"text":"{}"}}"#, "x".repeat(2_000));
     let check = async |request: Request, status: u16, code: &str| {
@@ -70,7 +70,7 @@ async fn only_json_is_taken_and_only_within_the_limit() {
 
 #[tokio::test]
 async fn a_client_that_sends_far_too_much_reads_why_it_is_refused() {
-    let server = server_with(&MockTool::named("demo.take")).await;
+    let server = server_with(&MockNativeTool::named("demo.take")).await;
     let body = vec![b' '; 20 << 20];
     for (path, status) in [
         ("/tools/take/call", 413),
@@ -95,7 +95,7 @@ async fn a_client_that_sends_far_too_much_reads_why_it_is_refused() {
 
 #[tokio::test]
 async fn a_body_that_waits_to_be_asked_for_is_not_asked_for_in_vain() {
-    let server = server_with(&MockTool::named("demo.take")).await;
+    let server = server_with(&MockNativeTool::named("demo.take")).await;
     let mut connection = server.connect().await;
     let head = "POST /tools/take/call HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20000000\r\n\
                 Expect: 100-continue\r\n\r\n";
@@ -105,7 +105,7 @@ async fn a_body_that_waits_to_be_asked_for_is_not_asked_for_in_vain() {
 
 #[tokio::test]
 async fn arguments_that_are_no_object_end_in_a_result_that_says_why() {
-    let tool = MockTool::named("demo.take");
+    let tool = MockNativeTool::named("demo.take");
     let server = server_with(&tool).await;
     let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(300), "]".repeat(300));
     for (body, part) in [
@@ -139,7 +139,7 @@ async fn arguments_that_are_no_object_end_in_a_result_that_says_why() {
 
 #[tokio::test]
 async fn a_body_left_out_is_an_empty_object() {
-    let tool = MockTool::named("demo.take");
+    let tool = MockNativeTool::named("demo.take");
     let server = server_with(&tool).await;
     let media_type = |value| Request::post("/tools/take/call", "{}").header("Content-Type", value);
     for request in [

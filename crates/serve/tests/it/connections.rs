@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 use toolpost_model::{EffectClass, FnTool, LogLevel, Tool, ToolFailure};
 use toolpost_store::JournalReader;
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
     client::{Connection, Request},
@@ -99,8 +99,10 @@ async fn what_is_not_http_is_refused_and_harms_nobody() {
 
 #[tokio::test]
 async fn callers_do_not_wait_for_one_another() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.wait").gate(&gate).output("through");
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.wait")
+        .gate(&gate)
+        .output("through");
     let server = Place::new().start_with(|builder| builder.tool(tool)).await;
     let mut slow = server.begin(Request::call("wait", &json!({}))).await;
     gate.entered(1).await;

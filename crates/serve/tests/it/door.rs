@@ -1,9 +1,9 @@
 //! Who may come in: tokens, roles, the checks of `Host` and `Origin`, the unix socket.
 
 use serde_json::json;
-use toolpost_model::{Requirements, Role};
-use toolpost_serve::{Access, StartError};
-use toolpost_testkit::MockTool;
+use toolpost_model::{PrincipalRole, Requirements};
+use toolpost_serve::{CallerAuthentication, StartError};
+use toolpost_testkit::MockNativeTool;
 
 use super::{
     client::{Connection, Request},
@@ -79,13 +79,14 @@ async fn health_needs_no_token_and_every_other_route_does() {
 #[tokio::test]
 async fn a_configured_token_says_who_comes_and_in_which_role() {
     let place = Place::without_native_tools()
-        .with_token("alice", Role::Agent, "alice-has-a-token")
-        .with_token("olga", Role::Operator, "olga-has-a-token");
+        .with_token("alice", PrincipalRole::Agent, "alice-has-a-token")
+        .with_token("olga", PrincipalRole::Operator, "olga-has-a-token");
     let only = Requirements {
-        roles: vec![Role::Operator],
+        roles: vec![PrincipalRole::Operator],
         ..Requirements::default()
     };
-    let tool = MockTool::named("demo.operate").declare(|declaration| declaration.requires = only);
+    let tool =
+        MockNativeTool::named("demo.operate").declare(|declaration| declaration.requires = only);
     let server = place.start_with(|builder| builder.tool(tool)).await;
     let own = server.token().to_owned();
     for (token, name, role, status) in [
@@ -121,14 +122,15 @@ async fn a_configured_token_says_who_comes_and_in_which_role() {
 #[tokio::test]
 async fn a_token_of_the_same_name_lends_nobody_its_role() {
     let only = Requirements {
-        roles: vec![Role::Operator],
+        roles: vec![PrincipalRole::Operator],
         ..Requirements::default()
     };
-    let tool = MockTool::named("demo.operate").declare(|declaration| declaration.requires = only);
+    let tool =
+        MockNativeTool::named("demo.operate").declare(|declaration| declaration.requires = only);
     let call = Request::call("operate", &json!({}));
     let place = Place::without_native_tools()
-        .with_token("agent", Role::Operator, "an-operator-named-agent")
-        .with_token("local", Role::Agent, "an-agent-named-local");
+        .with_token("agent", PrincipalRole::Operator, "an-operator-named-agent")
+        .with_token("local", PrincipalRole::Agent, "an-agent-named-local");
     let server = place.start_with(|builder| builder.tool(tool)).await;
     let operator = server
         .send(call.clone().bearer("an-operator-named-agent"))
@@ -156,7 +158,7 @@ async fn a_server_without_a_token_stays_on_this_machine() {
     place.config.http.listen = "0.0.0.0:0".parse().unwrap();
     let refused = place
         .builder()
-        .access(Access::Open)
+        .access(CallerAuthentication::Open)
         .start()
         .await
         .err()
@@ -171,7 +173,7 @@ async fn a_server_without_a_token_stays_on_this_machine() {
     );
 
     let server = Place::new()
-        .start_with(|builder| builder.access(Access::Open))
+        .start_with(|builder| builder.access(CallerAuthentication::Open))
         .await;
     assert_eq!(server.server.token(), None);
     let opened = server
@@ -186,7 +188,7 @@ async fn a_server_without_a_token_stays_on_this_machine() {
 
 #[tokio::test]
 async fn a_given_token_takes_the_place_of_the_kept_one() {
-    let access = Access::Token("a-token-of-the-operators-own".to_owned());
+    let access = CallerAuthentication::Token("a-token-of-the-operators-own".to_owned());
     let place = Place::new();
     let server = place.start_with(|builder| builder.access(access)).await;
     assert_eq!(server.token(), "a-token-of-the-operators-own");

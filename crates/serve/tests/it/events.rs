@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use toolpost_core::{Hook, HookCall, HookError, HookOutput};
 use toolpost_model::{
-    BoxFuture, CallContext, Declaration, EffectClass, NestedCall, Role, Tool, ToolCall,
+    BoxFuture, CallContext, Declaration, EffectClass, NestedCall, PrincipalRole, Tool, ToolCall,
     ToolFailure, ToolOutput,
 };
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
     client::{Connection, Frame, Request},
     running::{Place, Running},
 };
 
-fn reader(name: &str) -> MockTool {
-    MockTool::named(name).class(EffectClass::Read)
+fn reader(name: &str) -> MockNativeTool {
+    MockNativeTool::named(name).class(EffectClass::Read)
 }
 
 /// A stream behind its opening.
@@ -93,7 +93,7 @@ fn told(frame: &Frame) -> Value {
 
 #[tokio::test]
 async fn a_call_is_told_when_it_begins_and_when_it_ends() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let tool = reader("demo.wait").gate(&gate).output("through");
     let server = Place::without_native_tools()
         .start_with(|builder| builder.tool(tool))
@@ -171,7 +171,7 @@ async fn a_reader_that_comes_back_goes_on_where_it_was_also_after_a_restart() {
     let start = || {
         place.start_with(|builder| {
             builder.tool(reader("demo.read").output("r")).tool(
-                MockTool::named("demo.write")
+                MockNativeTool::named("demo.write")
                     .class(EffectClass::Write)
                     .output("w"),
             )
@@ -230,8 +230,8 @@ async fn a_reader_that_comes_back_goes_on_where_it_was_also_after_a_restart() {
 
 #[tokio::test]
 async fn an_end_is_never_told_without_its_call() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.write")
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.write")
         .class(EffectClass::Write)
         .gate(&gate)
         .output("w");
@@ -325,8 +325,8 @@ async fn many_read_at_once_and_places_are_given_back() {
 #[tokio::test]
 async fn only_the_owner_and_operators_may_watch() {
     let place = Place::without_native_tools()
-        .with_token("other", Role::Agent, "token-of-the-other")
-        .with_token("boss", Role::Operator, "token-of-the-operator");
+        .with_token("other", PrincipalRole::Agent, "token-of-the-other")
+        .with_token("boss", PrincipalRole::Operator, "token-of-the-operator");
     let server = place
         .start_with(|builder| builder.tool(reader("demo.read").output("r")))
         .await;
@@ -412,7 +412,7 @@ async fn what_cannot_be_meant_is_refused() {
 
 #[tokio::test]
 async fn secrets_in_arguments_are_not_told() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let tool = reader("demo.read").gate(&gate).output("r").schema(json!({
         "type": "object",
         "properties": { "password": { "type": "string", "x-sensitive": true }, "note": { "type": "string" } }
@@ -502,7 +502,7 @@ fn chunks(text: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn the_ai_sdk_gets_a_message_that_is_complete_when_the_session_closes() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let server = Place::without_native_tools()
         .start_with(|builder| {
             let failing = reader("demo.fail").failing(ToolFailure::new("no luck"));
@@ -585,7 +585,7 @@ impl Hook for OtherPath {
 
 #[tokio::test]
 async fn a_call_is_told_with_what_the_model_sent_and_its_end_with_what_ran() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let tool = reader("demo.wait").gate(&gate);
     let server = Place::without_native_tools()
         .start_with(|builder| builder.tool(tool).hook(OtherPath))

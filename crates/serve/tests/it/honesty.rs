@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolpost_a2e::{ToolResult as A2eResult, projection::CallResponseView};
 use toolpost_model::{ErrorClass, ToolFailure, ToolResult};
-use toolpost_testkit::{MockTool, every_end};
+use toolpost_testkit::{MockNativeTool, every_end};
 
 use super::running::Place;
 
@@ -104,14 +104,14 @@ fn over_a2e_a_result_says_what_became_of_it_and_reads_back() {
 
 #[tokio::test]
 async fn when_to_try_again_is_told_in_the_header_too() {
-    let failing = |id: &str, failure: ToolFailure| MockTool::named(id).failing(failure);
+    let failing = |id: &str, failure: ToolFailure| MockNativeTool::named(id).failing(failure);
     let busy = ToolFailure::of(ErrorClass::RateLimited, "busy");
     let running = Place::without_native_tools()
         .start_with(|builder| {
             builder
                 .tool(failing("ends.told", busy.clone().after_ms(2_500)))
                 .tool(failing("ends.busy", busy))
-                .tool(MockTool::named("ends.empty").output(()))
+                .tool(MockNativeTool::named("ends.empty").output(()))
         })
         .await;
     for (tool, status, after) in [

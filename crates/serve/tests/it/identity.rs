@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use toolpost_a2e::{CallOptions, ToolApi};
 use toolpost_core::{Export, ExportFormat};
-use toolpost_model::{EffectClass, Role};
-use toolpost_testkit::MockTool;
+use toolpost_model::{EffectClass, PrincipalRole};
+use toolpost_testkit::MockNativeTool;
 
 use super::{
     a2e::embedded,
@@ -38,8 +38,8 @@ pub(crate) async fn invocations(server: &Running) -> Vec<Value> {
     lines
 }
 
-fn reading() -> MockTool {
-    MockTool::named("demo.read")
+fn reading() -> MockNativeTool {
+    MockNativeTool::named("demo.read")
         .class(EffectClass::Read)
         .output("text")
 }
@@ -164,7 +164,8 @@ async fn a_call_id_over_http_is_no_key_and_is_bounded() {
 
 #[tokio::test]
 async fn a_token_brings_its_tenant() {
-    let mut place = Place::without_native_tools().with_token("ci", Role::Agent, "the token of ci");
+    let mut place =
+        Place::without_native_tools().with_token("ci", PrincipalRole::Agent, "the token of ci");
     place.config.tokens[0].tenant = Some("acme".to_owned());
     let server = place.start_with(|builder| builder.tool(reading())).await;
     let with_token = |request: Request| request.bearer("the token of ci");

@@ -1,9 +1,9 @@
 //! One call from outside: its deadline, looking at it, canceling it, and whose it is.
 
 use serde_json::{Value, json};
-use toolpost_config::ToolSettings;
-use toolpost_model::{EffectClass, Role};
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_config::ToolConfig;
+use toolpost_model::{EffectClass, PrincipalRole};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
     client::{Connection, Request},
@@ -13,16 +13,16 @@ use super::{
 const BOB: &str = "bob-has-a-token";
 const OLGA: &str = "olga-has-a-token";
 
-async fn server_with(tool: &MockTool) -> Running {
+async fn server_with(tool: &MockNativeTool) -> Running {
     let place = Place::without_native_tools()
-        .with_token("bob", Role::Agent, BOB)
-        .with_token("olga", Role::Operator, OLGA);
+        .with_token("bob", PrincipalRole::Agent, BOB)
+        .with_token("olga", PrincipalRole::Operator, OLGA);
     let tool = tool.clone();
     place.start_with(|builder| builder.tool(tool)).await
 }
 
 /// Begins a call and waits until it stands at the gate.
-async fn begin(server: &Running, gate: &Gate) -> (Connection, String) {
+async fn begin(server: &Running, gate: &MockToolGate) -> (Connection, String) {
     let mut connection = server
         .begin(Request::call("wait", &json!({})).streamed())
         .await;
@@ -44,8 +44,8 @@ async fn result(connection: &mut Connection) -> Value {
 
 #[tokio::test]
 async fn a_call_is_stopped_at_the_deadline_wished_for() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.wait")
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.wait")
         .gate(&gate)
         .class(EffectClass::Execute);
     let server = server_with(&tool).await;
@@ -71,16 +71,16 @@ async fn a_call_is_stopped_at_the_deadline_wished_for() {
 
 #[tokio::test]
 async fn the_operator_has_the_last_word_on_deadlines() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.wait").gate(&gate);
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.wait").gate(&gate);
     let mut place = Place::without_native_tools();
     let short = std::time::Duration::from_millis(20);
     place.config.limits.deadline_ceiling = short;
     place.config.tools.insert(
         "wait".to_owned(),
-        ToolSettings {
+        ToolConfig {
             timeout: Some(short * 2),
-            ..ToolSettings::default()
+            ..ToolConfig::default()
         },
     );
     let server = place.start_with(|builder| builder.tool(tool)).await;
@@ -95,7 +95,7 @@ async fn the_operator_has_the_last_word_on_deadlines() {
 
 #[tokio::test]
 async fn a_deadline_that_is_none_is_refused() {
-    let tool = MockTool::named("demo.wait");
+    let tool = MockNativeTool::named("demo.wait");
     let server = server_with(&tool).await;
     for (value, code) in [
         ("0", "bad_timeout"),
@@ -133,8 +133,8 @@ async fn a_deadline_that_is_none_is_refused() {
 
 #[tokio::test]
 async fn a_call_is_canceled_by_its_caller_or_an_operator_and_by_nobody_else() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.wait").gate(&gate);
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.wait").gate(&gate);
     let server = server_with(&tool).await;
     for token in [server.token().to_owned(), OLGA.to_owned()] {
         let (mut connection, id) = begin(&server, &gate).await;
@@ -167,8 +167,10 @@ async fn a_call_is_canceled_by_its_caller_or_an_operator_and_by_nobody_else() {
 
 #[tokio::test]
 async fn a_call_is_seen_by_its_caller_and_by_operators() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.wait").gate(&gate).output("seen");
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.wait")
+        .gate(&gate)
+        .output("seen");
     let server = server_with(&tool).await;
     let (mut connection, id) = begin(&server, &gate).await;
     let look = |token: &str| Request::get(format!("/invocations/{id}")).bearer(token);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::mpsc;
 use toolpost_model::{EffectClass, FnTool, InvocationId, Tool, ToolFailure};
-use toolpost_testkit::Gate;
+use toolpost_testkit::MockToolGate;
 
 use super::{
     client::{Request, within},
@@ -157,10 +157,10 @@ async fn a_call_with_a_key_goes_on_without_its_caller() {
 
 #[tokio::test]
 async fn a_caller_that_leaves_the_queue_never_starts() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let mut place = Place::without_native_tools();
     place.config.limits.concurrency = 1;
-    let tool = toolpost_testkit::MockTool::named("demo.wait").gate(&gate);
+    let tool = toolpost_testkit::MockNativeTool::named("demo.wait").gate(&gate);
     let server = place.start_with(|builder| builder.tool(tool.clone())).await;
     let mut running = server.begin(Request::call("wait", &json!({}))).await;
     gate.entered(1).await;

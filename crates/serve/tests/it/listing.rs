@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolpost_config::ToolSettings;
+use toolpost_config::ToolConfig;
 use toolpost_model::{
-    EffectClass, ExternalMapping, Lifecycle, Loading, Requirements, Role, Rule, RuleOrigin,
-    ToolKind,
+    EffectClass, ExternalMapping, Lifecycle, LoadingStrategy, PrincipalRole, Requirements, Rule,
+    RuleOrigin, ToolKind,
 };
-use toolpost_testkit::MockTool;
+use toolpost_testkit::MockNativeTool;
 
 use super::{
     client::Request,
@@ -17,14 +17,14 @@ use super::{
 
 const OLGA: &str = "olga-has-a-token";
 
-fn paint() -> MockTool {
+fn paint() -> MockNativeTool {
     let schema = json!({
         "type": "object",
         "properties": { "colour": { "type": "string", "description": "Any name." } },
         "required": ["colour"],
         "additionalProperties": false,
     });
-    MockTool::named("demo.paint")
+    MockNativeTool::named("demo.paint")
         .class(EffectClass::Write)
         .schema(schema)
         .declare(|declaration| {
@@ -37,36 +37,36 @@ fn paint() -> MockTool {
         })
 }
 
-fn look() -> MockTool {
-    MockTool::named("demo.look").declare(|declaration| {
+fn look() -> MockNativeTool {
+    MockNativeTool::named("demo.look").declare(|declaration| {
         declaration.description = "Looks at the shed".to_owned();
         declaration.tags = vec!["shed".to_owned()];
     })
 }
 
-fn measure() -> MockTool {
-    MockTool::named("demo.measure").declare(|declaration| {
+fn measure() -> MockNativeTool {
+    MockNativeTool::named("demo.measure").declare(|declaration| {
         declaration.description = "Measures the shed".to_owned();
-        declaration.loading = Loading::Deferred;
+        declaration.loading = LoadingStrategy::Deferred;
     })
 }
 
-fn hidden_tools() -> Vec<MockTool> {
+fn hidden_tools() -> Vec<MockNativeTool> {
     let lifecycle =
-        |id: &str, lifecycle| MockTool::named(id).declare(|tool| tool.lifecycle = lifecycle);
+        |id: &str, lifecycle| MockNativeTool::named(id).declare(|tool| tool.lifecycle = lifecycle);
     let requires =
-        |id: &str, requires| MockTool::named(id).declare(|tool| tool.requires = requires);
+        |id: &str, requires| MockNativeTool::named(id).declare(|tool| tool.requires = requires);
     vec![
         lifecycle(
             "hidden.unset",
             Lifecycle::RequiresSetup("a brush".to_owned()),
         ),
-        MockTool::named("hidden.off"),
-        MockTool::named("hidden.ruled_out"),
+        MockNativeTool::named("hidden.off"),
+        MockNativeTool::named("hidden.ruled_out"),
         requires(
             "hidden.bosses",
             Requirements {
-                roles: vec![Role::Operator],
+                roles: vec![PrincipalRole::Operator],
                 ..Requirements::default()
             },
         ),
@@ -95,14 +95,14 @@ async fn shed() -> Running {
 }
 
 async fn shed_with_secrets() -> Running {
-    let mut place = Place::without_native_tools().with_token("olga", Role::Operator, OLGA);
+    let mut place = Place::without_native_tools().with_token("olga", PrincipalRole::Operator, OLGA);
     place.config.rules =
         vec![Rule::parse("deny hidden.ruled_out", RuleOrigin::Cli, "test").unwrap()];
     place.config.tools.insert(
         "hidden.off".to_owned(),
-        ToolSettings {
+        ToolConfig {
             enabled: Some(false),
-            ..ToolSettings::default()
+            ..ToolConfig::default()
         },
     );
     place
@@ -259,13 +259,13 @@ async fn what_is_hidden_is_named_with_its_reason_on_request() {
 
 #[tokio::test]
 async fn settings_by_name_and_by_id_count_together() {
-    let off = ToolSettings {
+    let off = ToolConfig {
         enabled: Some(false),
-        ..ToolSettings::default()
+        ..ToolConfig::default()
     };
-    let deferred = ToolSettings {
+    let deferred = ToolConfig {
         deferred: Some(true),
-        ..ToolSettings::default()
+        ..ToolConfig::default()
     };
     for (by_id, by_name) in [(off.clone(), deferred.clone()), (deferred, off)] {
         let mut place = Place::without_native_tools();
@@ -356,14 +356,14 @@ async fn where_showing_is_not_required_a_deferred_tool_can_be_called_at_once() {
 
 #[tokio::test]
 async fn the_command_line_behind_a_tool_is_shown_to_operators_only() {
-    let tool = MockTool::named("demo.deploy").declare(|declaration| {
+    let tool = MockNativeTool::named("demo.deploy").declare(|declaration| {
         let template = vec!["--host".to_owned(), "db-7.internal".to_owned()];
         declaration.external_mappings = vec![ExternalMapping {
             template,
             ..ExternalMapping::new("cli", "deploy")
         }];
     });
-    let place = Place::new().with_token("olga", Role::Operator, OLGA);
+    let place = Place::new().with_token("olga", PrincipalRole::Operator, OLGA);
     let server = place.start_with(|builder| builder.tool(tool)).await;
     let show = || Request::get("/tools/deploy");
     let mapping = |shown: Value| shown["declaration"]["external_mappings"][0].clone();

@@ -9,7 +9,9 @@ mod pipes;
 mod serving;
 
 use serde_json::{Value, json};
-use toolpost_model::{ConsultKind, EffectClass, FnTool, LogLevel, Progress, Question, ToolFailure};
+use toolpost_model::{
+    ConsultKind, ConsultQuestion, EffectClass, FnTool, LogLevel, ToolFailure, ToolProgress,
+};
 use toolpost_serve::ServerBuilder;
 
 use super::{
@@ -34,10 +36,10 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
         .class(EffectClass::Read)
         .run(|_: Nothing, call| async move {
             for done in [0, 50, 100] {
-                call.progress(Progress {
+                call.progress(ToolProgress {
                     done: Some(done),
                     total: Some(100),
-                    ..Progress::default()
+                    ..ToolProgress::default()
                 });
             }
             call.log(LogLevel::Info, "half way");
@@ -49,7 +51,7 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
         .run(|_: Nothing, call| async move {
             let params = json!({ "message": "Who?", "requestedSchema": { "type": "object",
             "properties": { "name": { "type": "string" } }, "required": ["name"] } });
-            let question = Question {
+            let question = ConsultQuestion {
                 key: "who".to_owned(),
                 kind: ConsultKind::Elicitation,
                 params,
@@ -59,9 +61,9 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
                 .as_str()
                 .unwrap_or("nobody")
                 .to_owned();
-            call.progress(Progress {
+            call.progress(ToolProgress {
                 done: Some(1),
-                ..Progress::default()
+                ..ToolProgress::default()
             });
             Ok::<_, ToolFailure>(format!("hello, {name}"))
         });

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use toolpost_model::Role;
+use toolpost_model::PrincipalRole;
 use tracing::{
     Event, Metadata, Subscriber,
     field::{Field, Visit},
@@ -96,7 +96,7 @@ async fn counts(server: &Running) -> Value {
 }
 
 fn place() -> Place {
-    Place::without_native_tools().with_token("operator", Role::Operator, OPERATOR)
+    Place::without_native_tools().with_token("operator", PrincipalRole::Operator, OPERATOR)
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! `Idempotency-Key`: a repeat gets the first answer, byte for byte, and nothing runs twice.
 
 use serde_json::json;
-use toolpost_model::{EffectClass, Lifecycle, Role, ToolFailure};
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_model::{EffectClass, Lifecycle, PrincipalRole, ToolFailure};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
     client::Request,
@@ -13,13 +13,13 @@ fn once(key: &str) -> Request {
     Request::call("once", &json!({ "n": 1 })).key(key)
 }
 
-fn counting() -> MockTool {
-    MockTool::named("demo.once")
+fn counting() -> MockNativeTool {
+    MockNativeTool::named("demo.once")
         .class(EffectClass::Write)
         .output("done")
 }
 
-async fn server_with(tool: &MockTool) -> Running {
+async fn server_with(tool: &MockNativeTool) -> Running {
     let tool = tool.clone();
     Place::without_native_tools()
         .start_with(|builder| builder.tool(tool))
@@ -53,8 +53,8 @@ async fn a_repeat_gets_the_same_bytes() {
 #[tokio::test]
 async fn failures_of_every_kind_are_kept_too() {
     let mut place = Place::without_native_tools();
-    place.config.mode = toolpost_model::Mode::NeverAsk;
-    let broken = MockTool::named("demo.broken").failing(ToolFailure::new("it broke"));
+    place.config.mode = toolpost_model::PermissionMode::NeverAsk;
+    let broken = MockNativeTool::named("demo.broken").failing(ToolFailure::new("it broke"));
     let server = place
         .start_with(|builder| {
             let unset =
@@ -62,7 +62,7 @@ async fn failures_of_every_kind_are_kept_too() {
             builder
                 .tool(broken.clone())
                 .tool(counting())
-                .tool(MockTool::named("demo.off").declare(unset))
+                .tool(MockNativeTool::named("demo.off").declare(unset))
         })
         .await;
     for (place, (tool, body, status)) in [
@@ -90,7 +90,7 @@ async fn failures_of_every_kind_are_kept_too() {
 
 #[tokio::test]
 async fn repeats_in_the_same_moment_share_one_call() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let tool = counting().gate(&gate);
     let server = server_with(&tool).await;
     let mut connections = vec![server.begin(once("k")).await];
@@ -128,7 +128,7 @@ async fn repeats_in_the_same_moment_share_one_call() {
 
 #[tokio::test]
 async fn the_same_key_with_another_call_is_a_conflict() {
-    let (tool, other) = (counting(), MockTool::named("demo.other"));
+    let (tool, other) = (counting(), MockNativeTool::named("demo.other"));
     let server = Place::without_native_tools()
         .start_with(|builder| builder.tool(tool.clone()).tool(other.clone()))
         .await;
@@ -163,7 +163,8 @@ async fn the_same_key_with_another_call_is_a_conflict() {
 #[tokio::test]
 async fn a_key_belongs_to_one_session_of_one_caller() {
     let tool = counting();
-    let place = Place::without_native_tools().with_token("bob", Role::Agent, "bob-has-a-token");
+    let place =
+        Place::without_native_tools().with_token("bob", PrincipalRole::Agent, "bob-has-a-token");
     let server = place.start_with(|builder| builder.tool(tool.clone())).await;
     let session = server.open_session(Request::post("/sessions", "")).await;
     let mut ids = Vec::new();
@@ -218,7 +219,7 @@ async fn a_repeat_gets_the_same_bytes_from_the_next_server() {
     server.shut_down().await;
 
     // What the tool would say now must not matter, nor whether it would be allowed.
-    place.config.mode = toolpost_model::Mode::Plan;
+    place.config.mode = toolpost_model::PermissionMode::Plan;
     let changed = counting().output("changed");
     let server = place
         .start_with(|builder| builder.tool(changed.clone()))

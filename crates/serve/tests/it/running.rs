@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 use toolpost_config::{HostConfig, HttpConfig, TokenConfig};
-use toolpost_model::{Mode, Role};
+use toolpost_model::{PermissionMode, PrincipalRole};
 use toolpost_serve::{Server, ServerBuilder};
 
 use super::client::{Connection, Request, Response};
@@ -37,7 +37,7 @@ impl Place {
     pub(crate) fn without_native_tools() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = HostConfig {
-            mode: Mode::Bypass,
+            mode: PermissionMode::Bypass,
             data_dir: Some(folder.path().join("data")),
             http: HttpConfig {
                 listen: ([127, 0, 0, 1], 0).into(),
@@ -49,7 +49,7 @@ impl Place {
     }
 
     /// Names a token that callers may come with, known by its hash only.
-    pub(crate) fn with_token(mut self, name: &str, role: Role, token: &str) -> Self {
+    pub(crate) fn with_token(mut self, name: &str, role: PrincipalRole, token: &str) -> Self {
         use sha2::{Digest as _, Sha256};
         let sha256 = Sha256::digest(token.as_bytes()).into();
         self.config.tokens.push(TokenConfig {

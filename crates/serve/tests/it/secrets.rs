@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use toolpost_testkit::MockTool;
+use toolpost_testkit::MockNativeTool;
 
 use super::{client::Request, running::Place};
 
@@ -41,7 +41,7 @@ fn holders(data_dir: &Path, secret: &str) -> Vec<String> {
 async fn the_token_appears_in_no_answer_and_no_record() {
     let place = Place::new();
     let server = place
-        .start_with(|builder| builder.tool(MockTool::named("demo.any")))
+        .start_with(|builder| builder.tool(MockNativeTool::named("demo.any")))
         .await;
     let token = server.token().to_owned();
     std::fs::write(
@@ -125,7 +125,7 @@ async fn a_sensitive_argument_appears_in_no_answer_and_no_record() {
     let schema = json!({ "type": "object", "properties": {
         "password": { "type": "string", "x-sensitive": true }, "user": { "type": "string" },
     } });
-    let tool = MockTool::named("demo.login")
+    let tool = MockNativeTool::named("demo.login")
         .schema(schema)
         .output(format!("logged in with {SECRET}").as_str());
     let server = place.start_with(|builder| builder.tool(tool.clone())).await;
@@ -150,10 +150,10 @@ async fn a_sensitive_argument_appears_in_no_answer_and_no_record() {
 async fn arguments_of_a_call_that_does_not_get_far_are_not_kept() {
     const SECRET: &str = "correct horse battery staple";
     let schema = json!({ "type": "object", "properties": { "password": { "type": "string", "x-sensitive": true } } });
-    let login = MockTool::named("demo.login").schema(schema.clone());
-    let later = MockTool::named("demo.later")
+    let login = MockNativeTool::named("demo.login").schema(schema.clone());
+    let later = MockNativeTool::named("demo.later")
         .schema(schema)
-        .declare(|declaration| declaration.loading = toolpost_model::Loading::Deferred);
+        .declare(|declaration| declaration.loading = toolpost_model::LoadingStrategy::Deferred);
     let place = Place::without_native_tools();
     let server = place
         .start_with(|builder| builder.tool(login.clone()).tool(later))

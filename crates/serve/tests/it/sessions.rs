@@ -1,8 +1,8 @@
 //! `POST /sessions` and what belongs to one.
 
 use serde_json::json;
-use toolpost_model::Role;
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_model::PrincipalRole;
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{client::Request, running::Place};
 
@@ -11,8 +11,8 @@ const OLGA: &str = "olga-has-a-token";
 
 fn place() -> Place {
     Place::new()
-        .with_token("bob", Role::Agent, BOB)
-        .with_token("olga", Role::Operator, OLGA)
+        .with_token("bob", PrincipalRole::Agent, BOB)
+        .with_token("olga", PrincipalRole::Operator, OLGA)
 }
 
 #[tokio::test]
@@ -150,8 +150,10 @@ async fn a_session_is_known_to_its_owner_and_to_operators() {
 
 #[tokio::test]
 async fn closing_a_session_ends_its_calls_and_its_id() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.wait").gate(&gate).output("through");
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.wait")
+        .gate(&gate)
+        .output("through");
     let server = place().start_with(|builder| builder.tool(tool)).await;
     let (closed, kept) = (
         server.open_session(Request::post("/sessions", "")).await,
@@ -241,8 +243,8 @@ async fn the_longest_unused_session_makes_room_and_comes_back_when_it_is_used() 
 
 #[tokio::test]
 async fn there_is_room_for_so_many_sessions_at_work() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.wait").gate(&gate);
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.wait").gate(&gate);
     let mut place = place();
     place.config.limits.sessions = 2;
     let server = place.start_with(|builder| builder.tool(tool)).await;

@@ -2,8 +2,8 @@
 //! refusal names the limit, its settings and a time to try again.
 
 use serde_json::{Value, json};
-use toolpost_model::Role;
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_model::PrincipalRole;
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
     client::{Connection, Request, Response},
@@ -16,9 +16,9 @@ const OPERATOR: &str = "operator-has-a-token";
 
 fn place() -> Place {
     Place::without_native_tools()
-        .with_token("greedy", Role::Agent, GREEDY)
-        .with_token("ordinary", Role::Agent, ORDINARY)
-        .with_token("operator", Role::Operator, OPERATOR)
+        .with_token("greedy", PrincipalRole::Agent, GREEDY)
+        .with_token("ordinary", PrincipalRole::Agent, ORDINARY)
+        .with_token("operator", PrincipalRole::Operator, OPERATOR)
 }
 
 /// Checks that a refusal names its settings and says when to come back.
@@ -67,9 +67,9 @@ async fn slots_and_the_queue_are_not_one_agents_own() {
     let mut place = place();
     place.config.limits.concurrency = 16;
     place.config.limits.queue = 32;
-    let gate = Gate::new();
-    let hold = MockTool::named("demo.hold").gate(&gate);
-    let quick = MockTool::named("demo.quick").output("done");
+    let gate = MockToolGate::new();
+    let hold = MockNativeTool::named("demo.hold").gate(&gate);
+    let quick = MockNativeTool::named("demo.quick").output("done");
     let server = place
         .start_with(|builder| builder.tool(hold).tool(quick))
         .await;
@@ -184,7 +184,7 @@ async fn a2e_stream(server: &Running) -> Response {
 async fn the_journal_is_not_one_agents_own() {
     let mut place = place();
     place.config.limits.journal = 4 << 20;
-    let echo = MockTool::named("demo.echo").output("heard");
+    let echo = MockNativeTool::named("demo.echo").output("heard");
     let server = place.start_with(|builder| builder.tool(echo)).await;
     let large = Request::call("echo", &json!({ "text": "x".repeat(256 << 10) }));
     let mut refused = None;

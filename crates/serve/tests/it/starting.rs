@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use toolpost_serve::StartError;
 use toolpost_store::{DataDirError, JournalReader};
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
     client::{Connection, Request, within},
@@ -133,8 +133,10 @@ async fn the_kept_token_stays_the_same_and_its_owners_own() {
 
 #[tokio::test]
 async fn a_shutdown_lets_running_calls_finish_and_takes_no_new_ones() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.wait").gate(&gate).output("through");
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.wait")
+        .gate(&gate)
+        .output("through");
     let place = Place::new();
     let server = place.start_with(|builder| builder.tool(tool.clone())).await;
     let (address, socket) = (
@@ -187,8 +189,8 @@ async fn a_shutdown_lets_running_calls_finish_and_takes_no_new_ones() {
 
 #[tokio::test]
 async fn a_shutdown_ends_what_does_not_finish_in_time() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.wait").gate(&gate);
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.wait").gate(&gate);
     let place = Place::new();
     let server = place.start_with(|builder| builder.tool(tool)).await;
     let mut connection = server.begin(Request::call("wait", &json!({}))).await;

@@ -3,13 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use toolpost_config::ToolSettings;
+use toolpost_config::ToolConfig;
 use toolpost_model::{
-    BoxFuture, Declaration, EffectClass, EffectOrigin, ErrorClass, Lifecycle, Loading, Mode,
-    Naming, Role, Rule, RuleOrigin, SessionScope, ShareRules, Source, SourceError, SourceSession,
-    ToolFailure,
+    BoxFuture, Declaration, EffectClass, EffectOrigin, ErrorClass, Lifecycle, LoadingStrategy,
+    PermissionMode, PrincipalRole, Rule, RuleOrigin, SessionScope, ShareRules, Source, SourceError,
+    SourceSession, ToolFailure, WireNaming,
 };
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
     client::Request,
@@ -48,8 +48,8 @@ impl Source for Away {
         EffectOrigin::HostCode
     }
 
-    fn naming(&self) -> Naming {
-        Naming::Bare
+    fn naming(&self) -> WireNaming {
+        WireNaming::Bare
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
@@ -69,22 +69,24 @@ impl Source for Away {
     }
 }
 
-fn tools() -> Vec<MockTool> {
-    let failing = |id: &str, class| MockTool::named(id).failing(ToolFailure::of(class, "it broke"));
+fn tools() -> Vec<MockNativeTool> {
+    let failing =
+        |id: &str, class| MockNativeTool::named(id).failing(ToolFailure::of(class, "it broke"));
     let strict = json!({ "type": "object", "properties": { "count": { "type": "integer" } } });
     vec![
-        MockTool::named("ends.well").output("done"),
+        MockNativeTool::named("ends.well").output("done"),
         failing("ends.failed", ErrorClass::ExecutionFailed),
         failing("ends.invalid", ErrorClass::InvalidArguments),
         failing("ends.too_large", ErrorClass::ResultTooLarge),
         failing("ends.canceled", ErrorClass::Canceled),
-        MockTool::named("ends.writes").class(EffectClass::Write),
-        MockTool::named("ends.runs").class(EffectClass::Execute),
-        MockTool::named("ends.ruled_out"),
-        MockTool::named("ends.off"),
-        MockTool::named("ends.strict").schema(strict),
-        MockTool::named("ends.deferred").declare(|tool| tool.loading = Loading::Deferred),
-        MockTool::named("ends.unset")
+        MockNativeTool::named("ends.writes").class(EffectClass::Write),
+        MockNativeTool::named("ends.runs").class(EffectClass::Execute),
+        MockNativeTool::named("ends.ruled_out"),
+        MockNativeTool::named("ends.off"),
+        MockNativeTool::named("ends.strict").schema(strict),
+        MockNativeTool::named("ends.deferred")
+            .declare(|tool| tool.loading = LoadingStrategy::Deferred),
+        MockNativeTool::named("ends.unset")
             .declare(|tool| tool.lifecycle = Lifecycle::RequiresSetup("install it".to_owned())),
     ]
 }
@@ -92,14 +94,14 @@ fn tools() -> Vec<MockTool> {
 #[tokio::test]
 async fn the_status_says_whether_the_tool_ran() {
     let mut place = Place::new();
-    place.config.mode = Mode::Default;
+    place.config.mode = PermissionMode::Default;
     place.config.approvals.timeout = Duration::from_millis(10);
     place.config.rules = vec![Rule::parse("deny ruled_out", RuleOrigin::Cli, "test").unwrap()];
     place.config.tools.insert(
         "off".to_owned(),
-        ToolSettings {
+        ToolConfig {
             enabled: Some(false),
-            ..ToolSettings::default()
+            ..ToolConfig::default()
         },
     );
     let server = place
@@ -202,7 +204,7 @@ async fn the_status_says_whether_the_tool_ran() {
 #[tokio::test]
 async fn a_denial_tells_the_operator_what_to_change() {
     let mut place = Place::new();
-    place.config.mode = Mode::NeverAsk;
+    place.config.mode = PermissionMode::NeverAsk;
     let server = place.start().await;
     let denied = server
         .call("write_file", json!({ "path": "a", "content": "" }))
@@ -225,11 +227,11 @@ async fn a_denial_tells_the_operator_what_to_change() {
 
 #[tokio::test]
 async fn a_full_queue_is_told_with_the_time_to_wait() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let mut place = Place::without_native_tools();
     place.config.limits.concurrency = 1;
     place.config.limits.queue = 1;
-    let tool = MockTool::named("demo.wait").gate(&gate);
+    let tool = MockNativeTool::named("demo.wait").gate(&gate);
     let server = place.start_with(|builder| builder.tool(tool.clone())).await;
     let mut running = server.begin(Request::call("wait", &json!({}))).await;
     gate.entered(1).await;
@@ -273,7 +275,7 @@ async fn nothing_runs_that_cannot_be_recorded() {
         share: 100,
         operator_reserve: 0,
     };
-    let tool = MockTool::named("demo.write").class(EffectClass::Write);
+    let tool = MockNativeTool::named("demo.write").class(EffectClass::Write);
     let server = place.start_with(|builder| builder.tool(tool.clone())).await;
     let arguments = json!({ "text": "x".repeat(20_000) });
     let mut refused = None;
@@ -320,7 +322,7 @@ async fn nothing_runs_that_cannot_be_recorded() {
 
 #[tokio::test]
 async fn an_explanation_tells_where_a_large_result_is_kept_and_only_operators_the_folder() {
-    let place = Place::new().with_token("olga", Role::Operator, "olga-has-a-token");
+    let place = Place::new().with_token("olga", PrincipalRole::Operator, "olga-has-a-token");
     let server = place.start().await;
     let explain = Request::post("/tools/write_file/explain", r#"{"path":"a","content":""}"#);
     for (request, is_operator) in [

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolpost_core::RecordKind;
 use toolpost_model::{
-    BoxFuture, Declaration, EffectClass, EffectOrigin, EventBody, FnTool, LogLevel, Mode, Naming,
-    Progress, SessionScope, Source, SourceError, SourceSession, Tool, ToolFailure, ToolOutput,
-    ToolSet,
+    BoxFuture, Declaration, EffectClass, EffectOrigin, EventBody, FnTool, LogLevel, PermissionMode,
+    SessionScope, Source, SourceError, SourceSession, Tool, ToolFailure, ToolOutput, ToolProgress,
+    ToolSet, WireNaming,
 };
 use toolpost_store::JournalReader;
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
     client::{Frame, Request, within},
@@ -25,13 +25,13 @@ fn talker() -> impl Tool {
         .class(EffectClass::Read)
         .run(|_: Nothing, context| async move {
             context.status("beginning");
-            context.progress(Progress {
+            context.progress(ToolProgress {
                 message: "half".to_owned(),
                 percent: Some(50.0),
-                ..Progress::default()
+                ..ToolProgress::default()
             });
             context.log(LogLevel::Warn, "two\nlines\r\nand data: {}");
-            context.artifact("part.txt", toolpost_model::Content::text("a part"));
+            context.artifact("part.txt", toolpost_model::ResultContent::text("a part"));
             let at = "2026-01-02T03:04:05Z".parse().ok();
             context.emit(EventBody::module_event(
                 "demo:read",
@@ -130,7 +130,7 @@ async fn events_come_in_order_and_the_result_last() {
 #[tokio::test]
 async fn a_call_that_never_runs_ends_its_stream_with_a_result_too() {
     let mut place = Place::new();
-    place.config.mode = Mode::Default;
+    place.config.mode = PermissionMode::Default;
     place.config.approvals.timeout = Duration::from_millis(10);
     let server = place.start().await;
     for (tool, body, class, last) in [
@@ -178,8 +178,10 @@ async fn a_refused_request_is_no_stream() {
 
 #[tokio::test]
 async fn the_stream_is_heard_while_the_call_runs() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.wait").gate(&gate).output("through");
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.wait")
+        .gate(&gate)
+        .output("through");
     let server = Place::without_native_tools()
         .start_with(|builder| builder.tool(tool))
         .await;
@@ -216,7 +218,7 @@ async fn the_stream_is_heard_while_the_call_runs() {
 
 #[tokio::test]
 async fn a_streamed_repeat_gets_the_recorded_result() {
-    let tool = MockTool::named("demo.once").output("first");
+    let tool = MockNativeTool::named("demo.once").output("first");
     let server = Place::without_native_tools()
         .start_with(|builder| builder.tool(tool.clone()))
         .await;
@@ -249,7 +251,7 @@ impl Source for Slow {
         self.tools.origin()
     }
 
-    fn naming(&self) -> Naming {
+    fn naming(&self) -> WireNaming {
         self.tools.naming()
     }
 
@@ -273,7 +275,7 @@ impl Source for Slow {
 async fn a_stream_begins_once_its_call_is_on_record() {
     for key in [None, Some("k")] {
         let (asked, open) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
-        let tools = ToolSet::of(MockTool::named("demo.one"));
+        let tools = ToolSet::of(MockNativeTool::named("demo.one"));
         let source = Slow {
             asked: Arc::clone(&asked),
             open: Arc::clone(&open),

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolpost_model::{EffectClass, Mode, Role};
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_model::{EffectClass, PermissionMode, PrincipalRole};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
     client::{Request, Response},
@@ -18,20 +18,20 @@ const SHORT: Duration = Duration::from_millis(20);
 
 /// A place that asks about calls of class `execute` and has the given `http.patience`.
 fn place(patience: Duration) -> Place {
-    let mut place = Place::without_native_tools().with_token("olga", Role::Operator, OLGA);
-    place.config.mode = Mode::Default;
+    let mut place = Place::without_native_tools().with_token("olga", PrincipalRole::Operator, OLGA);
+    place.config.mode = PermissionMode::Default;
     place.config.http.patience = patience;
     place
 }
 
-fn push() -> MockTool {
-    MockTool::named("demo.push")
+fn push() -> MockNativeTool {
+    MockNativeTool::named("demo.push")
         .class(EffectClass::Execute)
         .output("pushed")
 }
 
-async fn serve(place: &Place, tools: &[&MockTool]) -> Running {
-    let tools: Vec<MockTool> = tools.iter().map(|&tool| tool.clone()).collect();
+async fn serve(place: &Place, tools: &[&MockNativeTool]) -> Running {
+    let tools: Vec<MockNativeTool> = tools.iter().map(|&tool| tool.clone()).collect();
     place
         .start_with(|builder| {
             tools
@@ -86,8 +86,8 @@ fn parked(response: &Response) -> Value {
 
 #[tokio::test]
 async fn patience_does_not_end_the_work() {
-    let gate = Gate::new();
-    let tool = MockTool::named("demo.wait")
+    let gate = MockToolGate::new();
+    let tool = MockNativeTool::named("demo.wait")
         .gate(&gate)
         .class(EffectClass::Read)
         .output("done");
@@ -378,8 +378,8 @@ async fn a_stream_with_a_key_ends_when_its_patience_is_over_and_the_call_stays()
 
 #[tokio::test]
 async fn a_queue_is_limited_by_the_callers_patience_only() {
-    let gate = Gate::new();
-    let wait = MockTool::named("demo.wait")
+    let gate = MockToolGate::new();
+    let wait = MockNativeTool::named("demo.wait")
         .gate(&gate)
         .class(EffectClass::Read)
         .output("done");

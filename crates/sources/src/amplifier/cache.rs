@@ -17,7 +17,7 @@ use rustix::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::supply::Progress;
+use super::supply::ModuleSetupProgress;
 
 /// How long between two looks at a lock that somebody else holds.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
@@ -54,17 +54,17 @@ pub enum CacheError {
 }
 
 /// The cache, opened.
-pub(super) struct Cache {
+pub(super) struct ModuleCache {
     path: PathBuf,
     dir: Dir,
 }
 
 /// What holds a lock until it is dropped.
-pub(super) struct Locked {
+pub(super) struct ModuleCacheLock {
     _file: File,
 }
 
-impl Cache {
+impl ModuleCache {
     /// Opens the cache, and makes it where it is missing: for its user alone.
     pub(super) fn open(path: &Path) -> Result<Self, CacheError> {
         let failed = |source| CacheError::Io {
@@ -126,8 +126,8 @@ impl Cache {
     pub(super) async fn lock(
         &self,
         name: &str,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Locked, CacheError> {
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<ModuleCacheLock, CacheError> {
         let locks = self.folder("locks")?;
         let options = || OpenOptions::new().write(true).create(true).clone();
         let file = locks
@@ -136,12 +136,12 @@ impl Cache {
         let mut told = false;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Locked { _file: file }),
+                Ok(()) => return Ok(ModuleCacheLock { _file: file }),
                 Err(Errno::WOULDBLOCK) => {}
                 Err(errno) => return Err(self.failed(errno.into())),
             }
             if !told {
-                progress(Progress::Step(
+                progress(ModuleSetupProgress::Step(
                     "waiting for another host that works on the same".to_owned(),
                 ));
                 told = true;

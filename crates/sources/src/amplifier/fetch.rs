@@ -17,9 +17,9 @@ use sha2::{Digest, Sha256};
 use toolpost_amplifier::{LoadFailure, LoadReason, ModuleSource, PlannedModule};
 
 use super::{
-    cache::{Cache, CacheError},
+    cache::{CacheError, ModuleCache},
     running::RunError,
-    supply::{Progress, Reach, Supply},
+    supply::{ModuleFetchPolicy, ModuleSetupProgress, Supply},
 };
 
 use archive::ArchiveError;
@@ -37,7 +37,7 @@ const FILES: &str = "files";
 
 /// A module that is here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fetched {
+pub struct FetchedModule {
     /// Its folder, or its only file. `None`: it is a package, which its environment brings.
     pub root: Option<PathBuf>,
     /// What exactly it is.
@@ -169,8 +169,8 @@ impl Fetcher {
     pub async fn fetch(
         &self,
         module: &PlannedModule,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Fetched, LoadFailure> {
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<FetchedModule, LoadFailure> {
         self.get(module, Freshness::AsPinned, progress)
             .await
             .map_err(|error| error.of(module))
@@ -180,25 +180,25 @@ impl Fetcher {
     pub async fn update(
         &self,
         module: &PlannedModule,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Fetched, LoadFailure> {
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<FetchedModule, LoadFailure> {
         self.get(module, Freshness::Latest, progress)
             .await
             .map_err(|error| error.of(module))
     }
 
     /// What is here without fetching anything; `None` where something would have to be fetched.
-    pub async fn look(&self, module: &PlannedModule) -> Result<Option<Fetched>, LoadFailure> {
+    pub async fn look(&self, module: &PlannedModule) -> Result<Option<FetchedModule>, LoadFailure> {
         let looked = async {
             let Some(source) = &module.source else {
-                return Ok(Some(Fetched {
+                return Ok(Some(FetchedModule {
                     root: None,
                     pin: Pin::Package,
                 }));
             };
             match Remote::of(source) {
                 None => in_place(source).map(Some),
-                Some(remote) => match Cache::look(&self.supply.cache)? {
+                Some(remote) => match ModuleCache::look(&self.supply.cache)? {
                     Some(cache) => remote.pinned(&cache).await,
                     None => Ok(None),
                 },
@@ -209,7 +209,8 @@ impl Fetcher {
 
     /// Takes a module out of the cache; whether it was there.
     pub async fn remove(&self, source: &ModuleSource) -> Result<bool, CacheError> {
-        let (Some(remote), Some(cache)) = (Remote::of(source), Cache::look(&self.supply.cache)?)
+        let (Some(remote), Some(cache)) =
+            (Remote::of(source), ModuleCache::look(&self.supply.cache)?)
         else {
             return Ok(false);
         };
@@ -218,7 +219,7 @@ impl Fetcher {
 
     /// Takes everything out of the cache that none of these sources means: where it came from.
     pub async fn remove_unused(&self, used: &[&ModuleSource]) -> Result<Vec<String>, CacheError> {
-        let Some(cache) = Cache::look(&self.supply.cache)? else {
+        let Some(cache) = ModuleCache::look(&self.supply.cache)? else {
             return Ok(Vec::new());
         };
         let used: Vec<String> = used
@@ -243,10 +244,10 @@ impl Fetcher {
         &self,
         module: &PlannedModule,
         freshness: Freshness,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Fetched, FetchError> {
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<FetchedModule, FetchError> {
         let Some(source) = &module.source else {
-            return Ok(Fetched {
+            return Ok(FetchedModule {
                 root: None,
                 pin: Pin::Package,
             });
@@ -255,15 +256,15 @@ impl Fetcher {
             return in_place(source);
         };
         if freshness == Freshness::AsPinned
-            && let Some(cache) = Cache::look(&self.supply.cache)?
+            && let Some(cache) = ModuleCache::look(&self.supply.cache)?
             && let Some(pinned) = remote.pinned(&cache).await?
         {
             return Ok(pinned);
         }
-        if self.supply.reach == Reach::Offline {
+        if self.supply.reach == ModuleFetchPolicy::Offline {
             return Err(FetchError::Offline);
         }
-        let cache = Cache::open(&self.supply.cache)?;
+        let cache = ModuleCache::open(&self.supply.cache)?;
         let _locked = cache.lock(&remote.entry, progress).await?;
         // Another host may have been here while this one waited.
         if freshness == Freshness::AsPinned
@@ -271,7 +272,10 @@ impl Fetcher {
         {
             return Ok(pinned);
         }
-        progress(Progress::Step(format!("fetching {}", remote.told())));
+        progress(ModuleSetupProgress::Step(format!(
+            "fetching {}",
+            remote.told()
+        )));
         remote.fetch(&self.supply, &cache, progress).await
     }
 }
@@ -282,7 +286,7 @@ pub fn cached_module(
     cache: &Path,
     source: &ModuleSource,
 ) -> Result<Option<CachedModule>, CacheError> {
-    let (Some(remote), Some(cache)) = (Remote::of(source), Cache::look(cache)?) else {
+    let (Some(remote), Some(cache)) = (Remote::of(source), ModuleCache::look(cache)?) else {
         return Ok(None);
     };
     let Some(record) = cache.record::<PinRecord>(&remote.inside(PIN))? else {
@@ -310,11 +314,11 @@ pub struct CachedModule {
     pub repository: PathBuf,
 }
 
-fn in_place(source: &ModuleSource) -> Result<Fetched, FetchError> {
+fn in_place(source: &ModuleSource) -> Result<FetchedModule, FetchError> {
     match source {
         ModuleSource::Path(path) => {
             let there = rustix::fs::stat(path).is_ok();
-            let found = there.then(|| Fetched {
+            let found = there.then(|| FetchedModule {
                 root: Some(path.clone()),
                 pin: Pin::Path,
             });
@@ -322,7 +326,7 @@ fn in_place(source: &ModuleSource) -> Result<Fetched, FetchError> {
         }
         ModuleSource::Unspoken { why, .. } => Err(FetchError::Unspoken(why.clone())),
         ModuleSource::Package(_) | ModuleSource::Git { .. } | ModuleSource::Archive { .. } => {
-            Ok(Fetched {
+            Ok(FetchedModule {
                 root: None,
                 pin: Pin::Package,
             })
@@ -330,12 +334,12 @@ fn in_place(source: &ModuleSource) -> Result<Fetched, FetchError> {
     }
 }
 
-fn source_of(cache: &Cache, entry: &str) -> Option<String> {
+fn source_of(cache: &ModuleCache, entry: &str) -> Option<String> {
     let record = cache.record::<PinRecord>(&format!("{MODULES}/{entry}/{PIN}"));
     record.ok().flatten().map(|record| record.source)
 }
 
-async fn remove(cache: &Cache, entry: &str) -> Result<bool, CacheError> {
+async fn remove(cache: &ModuleCache, entry: &str) -> Result<bool, CacheError> {
     let folder = format!("{MODULES}/{entry}");
     if !cache.dir().exists(&folder) {
         return Ok(false);
@@ -400,7 +404,7 @@ impl<'a> Remote<'a> {
     }
 
     /// What was fetched before, if it is still what was fetched.
-    async fn pinned(&self, cache: &Cache) -> Result<Option<Fetched>, FetchError> {
+    async fn pinned(&self, cache: &ModuleCache) -> Result<Option<FetchedModule>, FetchError> {
         let Some(record) = cache.record::<PinRecord>(&self.inside(PIN))? else {
             return Ok(None);
         };
@@ -411,7 +415,7 @@ impl<'a> Remote<'a> {
     }
 
     /// The folder that a record names. It may name anything, where somebody changed it.
-    fn folder(&self, cache: &Cache, record: &PinRecord) -> Result<Dir, FetchError> {
+    fn folder(&self, cache: &ModuleCache, record: &PinRecord) -> Result<Dir, FetchError> {
         let plain =
             record.folder.len() == 32 && record.folder.bytes().all(|byte| byte.is_ascii_hexdigit());
         let inside = self.inside(&record.folder);
@@ -421,10 +425,10 @@ impl<'a> Remote<'a> {
 
     fn checked(
         &self,
-        cache: &Cache,
+        cache: &ModuleCache,
         record: &PinRecord,
         digest: &str,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<FetchedModule, FetchError> {
         if record.pin.digest() != Some(digest) || record.source != self.told() {
             return Err(FetchError::Changed(
                 cache.path_of(&self.inside(&record.folder)),
@@ -434,14 +438,14 @@ impl<'a> Remote<'a> {
     }
 
     /// The folder that the plan means, of an entry that is sound.
-    fn found(&self, cache: &Cache, record: &PinRecord) -> Result<Fetched, FetchError> {
+    fn found(&self, cache: &ModuleCache, record: &PinRecord) -> Result<FetchedModule, FetchError> {
         let inside = self.inside(&record.folder);
         let dir = cache
             .dir()
             .open_dir(&inside)
             .map_err(|error| cache.failed(error))?;
         let root = root_in(&dir, &cache.path_of(&inside), self.subdirectory)?;
-        Ok(Fetched {
+        Ok(FetchedModule {
             root: Some(root),
             pin: record.pin.clone(),
         })
@@ -450,9 +454,9 @@ impl<'a> Remote<'a> {
     async fn fetch(
         &self,
         supply: &Supply,
-        cache: &Cache,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Fetched, FetchError> {
+        cache: &ModuleCache,
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<FetchedModule, FetchError> {
         let failed = |error| FetchError::from(cache.failed(error));
         let before = cache.record::<PinRecord>(&self.inside(PIN)).ok().flatten();
         // Somebody who was killed may have left something there.
@@ -490,7 +494,7 @@ impl<'a> Remote<'a> {
         &self,
         supply: &Supply,
         (staging, files): (&Dir, &Path),
-        progress: &mut (dyn FnMut(Progress) + Send),
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
     ) -> Result<Pin, FetchError> {
         let digest = |staging: &Dir| staging.open_dir(FILES).map_err(TreeError::from);
         match self.source {
@@ -521,7 +525,7 @@ impl<'a> Remote<'a> {
     /// Removes what nobody can be using: all but this and the one before, which a host that runs may have.
     fn clear_older(
         &self,
-        cache: &Cache,
+        cache: &ModuleCache,
         now: &PinRecord,
         before: Option<&PinRecord>,
     ) -> Result<(), CacheError> {

@@ -18,14 +18,14 @@ use std::{path::Path, sync::Arc};
 
 use toolpost_amplifier::{LoadFailure, LoadReason, ModuleKind, PlannedModule};
 use toolpost_model::{
-    BoxFuture, Declaration, EffectOrigin, Naming, Provenance, SessionScope, Source, SourceError,
-    SourceFeed, SourceProblem, SourceSession,
+    BoxFuture, Declaration, EffectOrigin, Provenance, SessionScope, Source, SourceError,
+    SourceFeed, SourceProblem, SourceSession, WireNaming,
 };
 
 use self::{
-    connection::Connection,
+    connection::GrpcChannel,
     endpoint::Endpoint,
-    remote::{Service, Way},
+    remote::{GrpcServiceRoute, Service},
     session::GrpcSession,
     sidecar::Sidecar,
 };
@@ -86,7 +86,7 @@ impl GrpcModule {
             )
         })?;
         let label = format!("the service `{parsed}`");
-        let way = Way::Service(Connection::new(parsed, Arc::default()));
+        let way = GrpcServiceRoute::Service(GrpcChannel::new(parsed, Arc::default()));
         Ok(Self {
             service: Arc::new(Service::new(
                 module,
@@ -113,7 +113,8 @@ impl GrpcModule {
         let program = sidecar_program(root, name).map_err(failed)?;
         let real_root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let label = format!("the program `{name}`");
-        let way = Way::Program(Sidecar::new(program, real_root, parts, Arc::default()));
+        let way =
+            GrpcServiceRoute::Program(Sidecar::new(program, real_root, parts, Arc::default()));
         let origin = root.display().to_string();
         Ok(Self {
             service: Arc::new(Service::new(module, label, origin, settings, way)),
@@ -190,8 +191,8 @@ impl Source for GrpcModule {
         EffectOrigin::Claimed
     }
 
-    fn naming(&self) -> Naming {
-        Naming::Bare
+    fn naming(&self) -> WireNaming {
+        WireNaming::Bare
     }
 
     fn provenance(&self) -> Provenance {

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use toolpost_amplifier::{
-    HookResult, ModuleId, ToolSpec, Wants,
+    HookDemands, HookResult, ModuleId, ToolSpec,
     events::{self, CallFacts},
     into_outcome, of_result,
 };
@@ -260,7 +260,7 @@ fn payload(event: &str, call: &HookCall<'_>, result: Option<&ToolResult>) -> Val
 }
 
 /// What the host is to do.
-fn heeded(wants: Wants, result: Option<&ToolResult>) -> HookOutput {
+fn heeded(wants: HookDemands, result: Option<&ToolResult>) -> HookOutput {
     let mut output = HookOutput {
         arguments: wants.tool_input.map(Value::Object),
         context: wants.context,
@@ -314,7 +314,7 @@ fn replace(
             output.structured = fresh.structured;
         }
         Err(failure) => {
-            let mut content = vec![toolpost_model::Content::text(format!(
+            let mut content = vec![toolpost_model::ResultContent::text(format!(
                 "Error: {}",
                 failure.message
             ))];

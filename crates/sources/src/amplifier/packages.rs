@@ -16,15 +16,15 @@ use std::{
 use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleKind};
 
 use super::{
-    cache::{Cache, CacheError},
+    cache::{CacheError, ModuleCache},
     fetch::MODULES,
     running::RunError,
-    supply::{Progress, Supply},
+    supply::{ModuleSetupProgress, Supply},
 };
 
 use python::Python;
 use requirements::{BundlePackage, NeedsError};
-use set::{Made, Set};
+use set::{EnvironmentBuild, Set};
 
 /// The folder of environments in the cache.
 const ENVIRONMENTS: &str = "environments";
@@ -88,7 +88,7 @@ pub struct PythonEnvironment {
 
 /// An environment, and the modules that it cannot serve.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct PreparedEnvironment {
     /// For all modules but the failed ones.
     pub environment: PythonEnvironment,
     /// Modules whose packages cannot be had.
@@ -176,8 +176,8 @@ impl Packages {
         &self,
         modules: &[PythonModule],
         core: CoreWish,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Prepared, PackagesError> {
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<PreparedEnvironment, PackagesError> {
         self.get(modules, core, Anew::WhatFailedLongAgo, progress)
             .await
     }
@@ -188,8 +188,8 @@ impl Packages {
         &self,
         modules: &[PythonModule],
         core: CoreWish,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Prepared, PackagesError> {
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<PreparedEnvironment, PackagesError> {
         self.get(modules, core, Anew::WhatFailed, progress).await
     }
 
@@ -198,8 +198,8 @@ impl Packages {
         &self,
         modules: &[PythonModule],
         core: CoreWish,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Prepared, PackagesError> {
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<PreparedEnvironment, PackagesError> {
         self.get(modules, core, Anew::Everything, progress).await
     }
 
@@ -208,8 +208,8 @@ impl Packages {
         modules: &[PythonModule],
         core: CoreWish,
         anew: Anew,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Prepared, PackagesError> {
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<PreparedEnvironment, PackagesError> {
         let found = python::find(&self.supply)?;
         let mut failures = Vec::new();
         let outside = Outside {
@@ -224,12 +224,12 @@ impl Packages {
             .collect();
         let nothing_to_install = needs.iter().all(|needs| needs.requirements.is_empty());
         if nothing_to_install && asked.is_empty() && core != CoreWish::Real {
-            return Ok(Prepared {
+            return Ok(PreparedEnvironment {
                 environment: of_python(found, &needs),
                 failures,
             });
         }
-        let cache = Cache::open(&self.supply.cache)?;
+        let cache = ModuleCache::open(&self.supply.cache)?;
         let folder = cache
             .folder(ENVIRONMENTS)
             .map(|_| cache.path_of(ENVIRONMENTS))?;
@@ -237,7 +237,7 @@ impl Packages {
         let own = drop_missing(&mut needs, &python, &mut failures);
         let requirements = all_requirements(&needs, core);
         if requirements.is_empty() {
-            return Ok(Prepared {
+            return Ok(PreparedEnvironment {
                 environment: of_python(found, &needs),
                 failures,
             });
@@ -250,7 +250,7 @@ impl Packages {
         };
         let made = set.made(&needs, anew, progress).await?;
         let environment = match made {
-            Made::Here { record, folder } => {
+            EnvironmentBuild::Here { record, folder } => {
                 needs.retain(|needs| {
                     !record
                         .failed
@@ -274,7 +274,7 @@ impl Packages {
                 }
                 environment
             }
-            Made::Nothing { why } => {
+            EnvironmentBuild::Nothing { why } => {
                 let lost = needs.iter().filter(|needs| !needs.requirements.is_empty());
                 let message = |needs: &Needs<'_>| format!("{} {why}", needs.subject());
                 failures.extend(
@@ -284,7 +284,7 @@ impl Packages {
                 of_python(found, &needs)
             }
         };
-        Ok(Prepared {
+        Ok(PreparedEnvironment {
             environment,
             failures,
         })
@@ -293,7 +293,7 @@ impl Packages {
     /// Removes environments, but not those with these keys. Those that a host uses are gone under its feet, so this is for
     /// whoever knows that none runs. How many there were.
     pub async fn remove_but(&self, used: &[String]) -> Result<usize, CacheError> {
-        let Some(cache) = Cache::look(&self.supply.cache)? else {
+        let Some(cache) = ModuleCache::look(&self.supply.cache)? else {
             return Ok(0);
         };
         let mut names = cache.names(ENVIRONMENTS)?;

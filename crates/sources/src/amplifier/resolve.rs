@@ -13,8 +13,8 @@ use std::{
 };
 
 use toolpost_amplifier::{
-    DeclaredTransport, FolderNames, FoundIn, LoadFailure, LoadReason, MANIFEST_FILE, Manifest,
-    ManifestError, ModuleKind, ModuleType, PlannedModule, Transport, detect,
+    DeclaredTransport, FolderNames, FoundIn, LoadFailure, LoadReason, MANIFEST_FILE, ModuleKind,
+    ModuleManifest, ModuleManifestError, ModuleTransport, ModuleType, PlannedModule, detect,
 };
 
 /// A manifest is a page. What is longer is none.
@@ -24,11 +24,11 @@ const MOST_NAMES: usize = 10_000;
 
 /// A module's folder, with what was found in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedModule {
     /// The folder. For a module that is one Python file, that file.
     pub root: PathBuf,
     /// How it runs.
-    pub transport: Transport,
+    pub transport: ModuleTransport,
     /// What its manifest says it is, where it has one.
     pub module_type: Option<ModuleType>,
     /// What is odd about it, for people.
@@ -58,7 +58,7 @@ pub enum ResolveError {
         /// The folder.
         path: PathBuf,
         /// What is wrong with it.
-        error: ManifestError,
+        error: ModuleManifestError,
     },
     /// The plan wants something else than the manifest offers.
     #[error("its manifest says that it is a {found} module, and the plan mounts it as a {wanted}")]
@@ -92,7 +92,7 @@ impl ResolveError {
 }
 
 /// Says how a module of a plan runs, whose folder (or single file) is at `path`.
-pub fn resolve(module: &PlannedModule, path: &Path) -> Result<Resolved, LoadFailure> {
+pub fn resolve(module: &PlannedModule, path: &Path) -> Result<ResolvedModule, LoadFailure> {
     resolve_folder(path)
         .and_then(|resolved| fits(module.kind, resolved))
         .map_err(|error| LoadFailure {
@@ -105,7 +105,7 @@ pub fn resolve(module: &PlannedModule, path: &Path) -> Result<Resolved, LoadFail
 }
 
 /// The plan decides what a module is. A Python package may turn out to be that; anything else is built for one thing.
-fn fits(kind: ModuleKind, mut resolved: Resolved) -> Result<Resolved, ResolveError> {
+fn fits(kind: ModuleKind, mut resolved: ResolvedModule) -> Result<ResolvedModule, ResolveError> {
     let (wanted, word) = match kind {
         ModuleKind::Tool => (ModuleType::Tool, "tool"),
         ModuleKind::Hook => (ModuleType::Hook, "hook"),
@@ -114,24 +114,24 @@ fn fits(kind: ModuleKind, mut resolved: Resolved) -> Result<Resolved, ResolveErr
         return Ok(resolved);
     };
     match resolved.transport {
-        Transport::Python => {
+        ModuleTransport::Python => {
             let note = format!(
                 "its manifest says that it is a {found} module; the plan mounts it as a {word}"
             );
             resolved.notes.push(note);
             Ok(resolved)
         }
-        Transport::Wasm { .. } | Transport::Grpc { .. } | Transport::Rust { .. } => {
-            Err(ResolveError::WrongType {
-                found,
-                wanted: word,
-            })
-        }
+        ModuleTransport::Wasm { .. }
+        | ModuleTransport::Grpc { .. }
+        | ModuleTransport::Rust { .. } => Err(ResolveError::WrongType {
+            found,
+            wanted: word,
+        }),
     }
 }
 
 /// Says how the module at `path` runs, a folder or a single file, whatever it is to be.
-pub fn resolve_folder(path: &Path) -> Result<Resolved, ResolveError> {
+pub fn resolve_folder(path: &Path) -> Result<ResolvedModule, ResolveError> {
     let metadata = fs::metadata(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ResolveError::PathNotFound {
             path: path.to_owned(),
@@ -148,7 +148,7 @@ pub fn resolve_folder(path: &Path) -> Result<Resolved, ResolveError> {
     })?;
     match found {
         FoundIn::Manifest => from_manifest(path, &names),
-        FoundIn::Python => Ok(plain(path, Transport::Python)),
+        FoundIn::Python => Ok(plain(path, ModuleTransport::Python)),
         FoundIn::Wasm {
             artifact,
             passed_over,
@@ -156,7 +156,7 @@ pub fn resolve_folder(path: &Path) -> Result<Resolved, ResolveError> {
             let artifact = inside(path, &path.join(artifact))?;
             let mut resolved = plain(
                 path,
-                Transport::Wasm {
+                ModuleTransport::Wasm {
                     artifact,
                     sha256: None,
                 },
@@ -173,8 +173,8 @@ pub fn resolve_folder(path: &Path) -> Result<Resolved, ResolveError> {
     }
 }
 
-fn plain(root: &Path, transport: Transport) -> Resolved {
-    Resolved {
+fn plain(root: &Path, transport: ModuleTransport) -> ResolvedModule {
+    ResolvedModule {
         root: root.to_owned(),
         transport,
         module_type: None,
@@ -182,7 +182,7 @@ fn plain(root: &Path, transport: Transport) -> Resolved {
     }
 }
 
-fn single_file(path: &Path) -> Result<Resolved, ResolveError> {
+fn single_file(path: &Path) -> Result<ResolvedModule, ResolveError> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     if path.file_name().is_some_and(|name| name == MANIFEST_FILE) {
         let folder = path.parent().unwrap_or(Path::new("."));
@@ -197,13 +197,13 @@ fn single_file(path: &Path) -> Result<Resolved, ResolveError> {
             let root = path.parent().unwrap_or(Path::new("/"));
             Ok(plain(
                 root,
-                Transport::Wasm {
+                ModuleTransport::Wasm {
                     artifact: path.to_owned(),
                     sha256: None,
                 },
             ))
         }
-        Some("py") => Ok(plain(path, Transport::Python)),
+        Some("py") => Ok(plain(path, ModuleTransport::Python)),
         _ => Err(ResolveError::NoArtifact {
             path: path.to_owned(),
             message: "it is a file, and neither a `.wasm` component nor a `.py` module".to_owned(),
@@ -211,9 +211,9 @@ fn single_file(path: &Path) -> Result<Resolved, ResolveError> {
     }
 }
 
-fn from_manifest(root: &Path, names: &FolderNames) -> Result<Resolved, ResolveError> {
+fn from_manifest(root: &Path, names: &FolderNames) -> Result<ResolvedModule, ResolveError> {
     let text = manifest_text(&root.join(MANIFEST_FILE))?;
-    let manifest = Manifest::read(&text).map_err(|error| ResolveError::Manifest {
+    let manifest = ModuleManifest::read(&text).map_err(|error| ResolveError::Manifest {
         path: root.to_owned(),
         error,
     })?;
@@ -222,7 +222,7 @@ fn from_manifest(root: &Path, names: &FolderNames) -> Result<Resolved, ResolveEr
         message,
     };
     let transport = match manifest.transport {
-        DeclaredTransport::Python { .. } if names.has_python() => Transport::Python,
+        DeclaredTransport::Python { .. } if names.has_python() => ModuleTransport::Python,
         DeclaredTransport::Python { unknown_word: None } => {
             return Err(missing(
                 "its manifest makes it a Python module, and there is no Python package in it"
@@ -241,18 +241,18 @@ fn from_manifest(root: &Path, names: &FolderNames) -> Result<Resolved, ResolveEr
             if !names.files.contains(&artifact) {
                 return Err(missing(no_component(root, names, &artifact)));
             }
-            Transport::Wasm {
+            ModuleTransport::Wasm {
                 artifact: inside(root, &root.join(artifact))?,
                 sha256,
             }
         }
-        DeclaredTransport::Grpc { endpoint } => Transport::Grpc { endpoint },
+        DeclaredTransport::Grpc { endpoint } => ModuleTransport::Grpc { endpoint },
         DeclaredTransport::Rust { name } => {
             sidecar_program(root, &name)?;
-            Transport::Rust { name }
+            ModuleTransport::Rust { name }
         }
     };
-    Ok(Resolved {
+    Ok(ResolvedModule {
         root: root.to_owned(),
         transport,
         module_type: Some(manifest.module_type),

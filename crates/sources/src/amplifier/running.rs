@@ -4,12 +4,14 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use tokio::io::AsyncReadExt;
-use toolpost_model::{Access, SandboxProfile};
-use toolpost_sandbox::{Confines, Job, LaunchError, ProcessLimits, Root, Stderr, Stdin};
+use toolpost_model::{ResourceAccess, SandboxProfile};
+use toolpost_sandbox::{
+    Confines, LaunchError, ProcessLimits, SandboxJob, SandboxRoot, StderrTarget, Stdin,
+};
 
 use crate::EnvironmentRefusal;
 
-use super::supply::{Progress, Supply};
+use super::supply::{ModuleSetupProgress, Supply};
 
 /// Most of a program's output that is kept.
 const OUTPUT_BYTES: u64 = 4 << 20;
@@ -21,7 +23,7 @@ const LINE_BYTES: usize = 64 << 10;
 const LINE_CHARS: usize = 400;
 
 /// What is to run.
-pub(super) struct Errand {
+pub(super) struct ModuleSetupCommand {
     pub(super) argv: Vec<OsString>,
     /// Where it begins, which it can write unless its profile says otherwise.
     pub(super) folder: PathBuf,
@@ -84,8 +86,8 @@ fn told(last: &[String]) -> String {
 /// Runs it to its end; what it wrote to standard output.
 pub(super) async fn run(
     supply: &Supply,
-    errand: Errand,
-    progress: &mut (dyn FnMut(Progress) + Send),
+    errand: ModuleSetupCommand,
+    progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
 ) -> Result<String, RunError> {
     let program = errand
         .argv
@@ -101,9 +103,9 @@ pub(super) async fn run(
 
 async fn run_to_its_end(
     supply: &Supply,
-    errand: Errand,
+    errand: ModuleSetupCommand,
     program: &str,
-    progress: &mut (dyn FnMut(Progress) + Send),
+    progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
 ) -> Result<String, RunError> {
     let launcher = supply.launcher.as_ref().ok_or(RunError::NoLauncher)?;
     let failed = |source| RunError::Launch {
@@ -138,7 +140,7 @@ async fn run_to_its_end(
                 if line.is_empty() {
                     continue;
                 }
-                progress(Progress::Line(line.clone()));
+                progress(ModuleSetupProgress::Line(line.clone()));
                 last.push(line);
                 if last.len() > LAST_LINES {
                     last.remove(0);
@@ -181,7 +183,7 @@ fn clean(line: &[u8]) -> String {
         .to_owned()
 }
 
-fn job(supply: &Supply, errand: Errand) -> Result<Job, RunError> {
+fn job(supply: &Supply, errand: ModuleSetupCommand) -> Result<SandboxJob, RunError> {
     let mut environment = supply.environment.with([])?;
     let more = supply
         .variables
@@ -196,9 +198,9 @@ fn job(supply: &Supply, errand: Errand) -> Result<Job, RunError> {
         environment.push((name.into(), value.into()));
     }
     let writes = match errand.profile {
-        SandboxProfile::ReadOnly => Access::Read,
+        SandboxProfile::ReadOnly => ResourceAccess::Read,
         SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => {
-            Access::Write
+            ResourceAccess::Write
         }
     };
     let mut readable = [
@@ -208,15 +210,15 @@ fn job(supply: &Supply, errand: Errand) -> Result<Job, RunError> {
     ]
     .concat();
     readable.extend(supply.certificates());
-    Ok(Job {
+    Ok(SandboxJob {
         argv: errand.argv,
         environment,
         directory: errand.folder.clone(),
         stdin: Stdin::Null,
-        stderr: Stderr::Piped,
+        stderr: StderrTarget::Piped,
         confines: Confines {
             profile: errand.profile,
-            roots: vec![Root {
+            roots: vec![SandboxRoot {
                 path: errand.folder,
                 access: writes,
             }],

@@ -18,9 +18,9 @@ use toolpost_amplifier::{
 };
 use toolpost_core::{Hook, HookError, Witness};
 use toolpost_model::{
-    BoxFuture, ClassFact, Declaration, EffectClass, EffectOrigin, Naming, Provenance, SessionId,
+    BoxFuture, ClassFact, Declaration, EffectClass, EffectOrigin, Provenance, SessionId,
     SessionScope, Source, SourceError, SourceFeed, SourceProblem, SourceSession, ToolCall,
-    ToolFailure, ToolId, ToolOutput,
+    ToolFailure, ToolId, ToolOutput, WireNaming,
 };
 
 use super::{
@@ -29,7 +29,7 @@ use super::{
     witnessing::{EventTaker, EventWitness},
 };
 use mounted::MountedSet;
-use sessions::Sessions;
+use sessions::RustMountTable;
 
 /// How long one handler may take, where nobody says otherwise.
 const HANDLER_LIMIT: Duration = Duration::from_secs(5);
@@ -98,19 +98,19 @@ impl RustModule {
 /// ```
 #[derive(Clone)]
 pub struct RustModules {
-    shared: Arc<Shared>,
+    shared: Arc<RustModulesState>,
     time_limit: Option<Duration>,
     post_on_failure: bool,
 }
 
-struct Shared {
+struct RustModulesState {
     name: String,
     modules: Vec<RustModule>,
     standings: ModuleStandings,
     handler_limit: Duration,
     capabilities: Map<String, Value>,
-    sessions: Sessions,
-    listed: Mutex<Listed>,
+    sessions: RustMountTable,
+    listed: Mutex<RustToolList>,
     /// The hook modules that were mounted for some session. In a later one they may not decline: calls there would run
     /// unseen by them.
     mounted_hooks: Mutex<BTreeSet<ModuleId>>,
@@ -118,7 +118,7 @@ struct Shared {
 
 /// What the last list came to.
 #[derive(Default)]
-struct Listed {
+struct RustToolList {
     names: HashMap<ToolId, String>,
     problems: Vec<SourceProblem>,
 }
@@ -126,13 +126,13 @@ struct Listed {
 impl RustModules {
     /// A set of modules under a name for records. Their order is the order in which they are mounted.
     pub fn new(name: impl Into<String>, modules: Vec<RustModule>) -> Self {
-        let shared = Shared {
+        let shared = RustModulesState {
             name: name.into(),
             modules,
             standings: ModuleStandings::default(),
             handler_limit: HANDLER_LIMIT,
             capabilities: Map::new(),
-            sessions: Sessions::default(),
+            sessions: RustMountTable::default(),
             listed: Mutex::default(),
             mounted_hooks: Mutex::default(),
         };
@@ -171,7 +171,7 @@ impl RustModules {
     }
 
     /// A set that somebody shares already is in use, and stays as it is.
-    fn changed(mut self, change: impl FnOnce(&mut Shared)) -> Self {
+    fn changed(mut self, change: impl FnOnce(&mut RustModulesState)) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             change(shared);
         }
@@ -228,8 +228,8 @@ impl Source for RustModules {
         EffectOrigin::HostCode
     }
 
-    fn naming(&self) -> Naming {
-        Naming::Bare
+    fn naming(&self) -> WireNaming {
+        WireNaming::Bare
     }
 
     fn provenance(&self) -> Provenance {
@@ -260,7 +260,7 @@ impl Source for RustModules {
         Box::pin(async move {
             let set = self.set_of(&scope.session_id).await?;
             let session = scope.session_id.clone();
-            Ok(Arc::new(Opened {
+            Ok(Arc::new(RustModuleSession {
                 modules: self.clone(),
                 set,
                 session,
@@ -270,8 +270,8 @@ impl Source for RustModules {
 }
 
 /// The tools of a set, as the catalog gets them.
-fn list(set: &MountedSet) -> (Vec<Declaration>, Listed) {
-    let (mut declarations, mut listed) = (Vec::new(), Listed::default());
+fn list(set: &MountedSet) -> (Vec<Declaration>, RustToolList) {
+    let (mut declarations, mut listed) = (Vec::new(), RustToolList::default());
     listed
         .problems
         .extend(set.failures().iter().map(not_loaded));
@@ -331,13 +331,13 @@ fn list(set: &MountedSet) -> (Vec<Declaration>, Listed) {
 }
 
 /// The set, opened for a session.
-struct Opened {
+struct RustModuleSession {
     modules: RustModules,
     set: Arc<MountedSet>,
     session: SessionId,
 }
 
-impl SourceSession for Opened {
+impl SourceSession for RustModuleSession {
     fn execute<'a>(
         &'a self,
         tool: &'a ToolId,

@@ -64,7 +64,7 @@ pub struct Supply {
     /// Which private addresses archives may come from.
     pub network: NetworkSettings,
     /// Whether anything may be fetched at all.
-    pub reach: Reach,
+    pub reach: ModuleFetchPolicy,
     /// The Python that environments are made with; `None`: `python3` on the `PATH` of `environment`.
     pub python: Option<PathBuf>,
     /// Refuse to start anything whose confines are not complete.
@@ -97,7 +97,7 @@ impl Supply {
 
 /// Whether anything may be fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
+pub enum ModuleFetchPolicy {
     /// What the cache does not have is fetched.
     #[default]
     Online,
@@ -107,7 +107,7 @@ pub enum Reach {
 
 /// What is going on, for whoever waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum ModuleSetupProgress {
     /// Something began: `fetching https://…`.
     Step(String),
     /// A line of a program that is at work.

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use toolpost_amplifier::{LoadFailure, ModuleId, ModuleKind};
 use toolpost_core::{Hook, HookCall, HookError, HookOutput};
 use toolpost_model::{
-    BoxFuture, Declaration, EffectOrigin, HookEvent, HookStanding, Naming, Provenance,
-    SessionScope, Source, SourceError, SourceProblem, SourceSession,
+    BoxFuture, Declaration, EffectOrigin, HookEvent, HookStanding, Provenance, SessionScope,
+    Source, SourceError, SourceProblem, SourceSession, WireNaming,
 };
 
 /// The modules of a plan that could not be loaded, as a source without tools.
@@ -54,8 +54,8 @@ impl Source for UnloadedModules {
         EffectOrigin::Claimed
     }
 
-    fn naming(&self) -> Naming {
-        Naming::Bare
+    fn naming(&self) -> WireNaming {
+        WireNaming::Bare
     }
 
     fn provenance(&self) -> Provenance {

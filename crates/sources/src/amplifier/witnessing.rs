@@ -12,7 +12,7 @@ use toolpost_amplifier::{
 };
 use toolpost_core::{CancelReason, Witness, WitnessedCall, WitnessedEnd};
 use toolpost_model::{
-    Access, ApprovalStatus, ErrorClass, Event, EventBody, Outcome, ResourceUse, SessionId,
+    ApprovalStatus, ErrorClass, Event, EventBody, Outcome, ResourceAccess, ResourceUse, SessionId,
 };
 
 /// Takes events for the handlers of a session's modules.
@@ -77,12 +77,12 @@ impl EventWitness {
             return;
         };
         match used.access {
-            Access::Read => {
+            ResourceAccess::Read => {
                 self.tell(call, events::ARTIFACT_READ, at, |facts| {
                     events::artifact(facts, path, None)
                 });
             }
-            Access::Write => {
+            ResourceAccess::Write => {
                 self.tell(call, events::ARTIFACT_WRITE, at, |facts| {
                     events::artifact(facts, path, None)
                 });

@@ -10,7 +10,7 @@ use super::{AuthorityProblem, AuthorityTerms};
 use crate::{
     hook::{
         answer::{Spoken, spoken},
-        process::Ran,
+        process::HookProcessOutput,
         program::{AskedProgram, ProgramDeclaration},
     },
     native::Children,
@@ -88,7 +88,7 @@ struct ProgramAnswer {
     reason: Option<String>,
 }
 
-fn read(ran: &Ran) -> Result<AuthorityAnswer, AuthorityFault> {
+fn read(ran: &HookProcessOutput) -> Result<AuthorityAnswer, AuthorityFault> {
     let text = match spoken(ran).map_err(|error| AuthorityFault(error.0))? {
         Spoken::Objected(reason) => {
             let reason = (!reason.is_empty()).then(|| reason.to_owned());
@@ -116,17 +116,17 @@ fn read(ran: &Ran) -> Result<AuthorityAnswer, AuthorityFault> {
 mod tests {
     use toolpost_core::AuthorityAnswer;
     use toolpost_model::Behavior;
-    use toolpost_sandbox::Ended;
+    use toolpost_sandbox::CommandExit;
 
-    use super::{Ran, read};
+    use super::{HookProcessOutput, read};
 
-    fn ran(code: i32, stdout: &str, stderr: &str) -> Ran {
-        let ended = Ended {
+    fn ran(code: i32, stdout: &str, stderr: &str) -> HookProcessOutput {
+        let ended = CommandExit {
             code: Some(code),
             signal: None,
             out_of_memory: false,
         };
-        Ran {
+        HookProcessOutput {
             ended,
             stdout: stdout.into(),
             stderr: stderr.into(),

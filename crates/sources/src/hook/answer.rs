@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolpost_core::{HookError, HookOutput, Opinion};
-use toolpost_model::{Behavior, Content, HookEvent};
+use toolpost_model::{Behavior, HookEvent, ResultContent};
 
-use super::process::Ran;
+use super::process::HookProcessOutput;
 
 /// The exit code that says no.
 const OBJECTION: i32 = 2;
@@ -15,7 +15,7 @@ const QUOTED: usize = 500;
 /// The JSON form. A key that is not one of these is a failure, since a slip in a guard must not pass for consent.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Answer {
+struct HookProgramAnswer {
     #[serde(rename = "continue")]
     goes_on: Option<bool>,
     decision: Option<Behavior>,
@@ -23,13 +23,13 @@ struct Answer {
     arguments: Option<Map<String, Value>>,
     output: Option<String>,
     structured: Option<Value>,
-    context: Option<Context>,
+    context: Option<HookContextText>,
     message: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Context {
+enum HookContextText {
     One(String),
     Several(Vec<String>),
 }
@@ -43,7 +43,7 @@ pub(crate) enum Spoken<'a> {
 }
 
 /// Reads a program's exit code, and then what it wrote.
-pub(crate) fn spoken(ran: &Ran) -> Result<Spoken<'_>, HookError> {
+pub(crate) fn spoken(ran: &HookProcessOutput) -> Result<Spoken<'_>, HookError> {
     match (ran.ended.code, ran.ended.signal) {
         (Some(0), _) => Ok(Spoken::Answered(text(&ran.stdout, "standard output")?)),
         (Some(OBJECTION), _) => Ok(Spoken::Objected(text(&ran.stderr, "standard error")?)),
@@ -61,7 +61,7 @@ pub(crate) fn spoken(ran: &Ran) -> Result<Spoken<'_>, HookError> {
 }
 
 /// Reads a program's answer.
-pub(super) fn read(event: HookEvent, ran: &Ran) -> Result<HookOutput, HookError> {
+pub(super) fn read(event: HookEvent, ran: &HookProcessOutput) -> Result<HookOutput, HookError> {
     match spoken(ran)? {
         Spoken::Answered(text) => said(event, text),
         Spoken::Objected(reason) => objected(event, reason),
@@ -98,10 +98,10 @@ fn said(event: HookEvent, text: &str) -> Result<HookOutput, HookError> {
         return Ok(HookOutput::proceed());
     }
     if text.starts_with('{') {
-        let answer = serde_json::from_str::<Answer>(text);
+        let answer = serde_json::from_str::<HookProgramAnswer>(text);
         return answer
             .map_err(|error| HookError(format!("its answer cannot be read: {error}")))
-            .and_then(Answer::into_output);
+            .and_then(HookProgramAnswer::into_output);
     }
     match event {
         HookEvent::Before => {
@@ -114,7 +114,7 @@ fn said(event: HookEvent, text: &str) -> Result<HookOutput, HookError> {
     }
 }
 
-impl Answer {
+impl HookProgramAnswer {
     fn into_output(self) -> Result<HookOutput, HookError> {
         let why = || {
             self.reason
@@ -134,12 +134,12 @@ impl Answer {
             }),
             stop,
             arguments: self.arguments.map(Value::Object),
-            output: self.output.map(|text| vec![Content::text(text)]),
+            output: self.output.map(|text| vec![ResultContent::text(text)]),
             structured: self.structured,
             context: match self.context {
                 None => Vec::new(),
-                Some(Context::One(text)) => vec![text],
-                Some(Context::Several(texts)) => texts,
+                Some(HookContextText::One(text)) => vec![text],
+                Some(HookContextText::Several(texts)) => texts,
             },
             message: self.message,
             reason: self.reason,
@@ -152,9 +152,9 @@ mod tests {
     use serde_json::json;
     use toolpost_core::HookOutput;
     use toolpost_model::{Behavior, HookEvent};
-    use toolpost_sandbox::Ended;
+    use toolpost_sandbox::CommandExit;
 
-    use super::{Ran, read};
+    use super::{HookProcessOutput, read};
 
     use HookEvent::{After, Before, Failure};
 
@@ -165,12 +165,12 @@ mod tests {
         stderr: &str,
         expected: Result<HookOutput, &str>,
     ) {
-        let ended = Ended {
+        let ended = CommandExit {
             code: Some(code),
             signal: None,
             out_of_memory: false,
         };
-        let ran = Ran {
+        let ran = HookProcessOutput {
             ended,
             stdout: stdout.into(),
             stderr: stderr.into(),
@@ -305,19 +305,19 @@ mod tests {
         ] {
             check(Before, 0, text, "", Err(part));
         }
-        let ended = Ended {
+        let ended = CommandExit {
             code: Some(0),
             signal: None,
             out_of_memory: false,
         };
-        let ran = Ran {
+        let ran = HookProcessOutput {
             ended,
             stdout: vec![0xff, 0xfe],
             stderr: Vec::new(),
         };
         assert!(read(After, &ran).unwrap_err().0.contains("not UTF-8"));
-        let ran = Ran {
-            ended: Ended {
+        let ran = HookProcessOutput {
+            ended: CommandExit {
                 code: None,
                 signal: Some(9),
                 ..ended

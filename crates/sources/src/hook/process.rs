@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 use toolpost_core::HookError;
-use toolpost_sandbox::{Ended, Process};
+use toolpost_sandbox::{CommandExit, SandboxedProcess};
 
 /// The most a hook may write to either stream. It is to answer, not to talk.
 pub(crate) const MOST: usize = 64 * 1024;
@@ -17,16 +17,19 @@ pub(crate) const MOST: usize = 64 * 1024;
 const DRAIN: Duration = Duration::from_millis(250);
 
 /// What a program left behind.
-pub(crate) struct Ran {
-    pub(crate) ended: Ended,
+pub(crate) struct HookProcessOutput {
+    pub(crate) ended: CommandExit,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
 }
 
 /// Runs to the end. Nothing of the process is left afterwards; if this future is dropped, nothing is left either, which
 /// is how a time limit ends it.
-pub(crate) async fn run(process: &mut Process, input: Vec<u8>) -> Result<Ran, HookError> {
-    let (stdout, stderr) = (Stream::default(), Stream::default());
+pub(crate) async fn run(
+    process: &mut SandboxedProcess,
+    input: Vec<u8>,
+) -> Result<HookProcessOutput, HookError> {
+    let (stdout, stderr) = (HookOutputBuffer::default(), HookOutputBuffer::default());
     let work = {
         let (stdin, out, err) = (
             process.take_stdin(),
@@ -57,7 +60,7 @@ pub(crate) async fn run(process: &mut Process, input: Vec<u8>) -> Result<Ran, Ho
         // Nobody holds the pipes any more, so what is left in them is there now.
         let _ = timeout(DRAIN, work).await;
     }
-    Ok(Ran {
+    Ok(HookProcessOutput {
         ended,
         stdout: stdout.taken("standard output")?,
         stderr: stderr.taken("standard error")?,
@@ -73,12 +76,12 @@ async fn feed(stdin: Option<Sender>, input: &[u8]) {
 
 /// What came out of one stream so far.
 #[derive(Default)]
-struct Stream {
+struct HookOutputBuffer {
     bytes: Mutex<Vec<u8>>,
     overflow: tokio::sync::Notify,
 }
 
-impl Stream {
+impl HookOutputBuffer {
     async fn read(&self, pipe: Option<Receiver>) {
         let Some(mut pipe) = pipe else { return };
         let mut buffer = vec![0; 16 * 1024];

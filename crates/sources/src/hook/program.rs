@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc};
 
 use toolpost_core::HookError;
-use toolpost_model::{Access, SandboxProfile};
-use toolpost_sandbox::{Confines, Root, Stderr, Stdin};
+use toolpost_model::{ResourceAccess, SandboxProfile};
+use toolpost_sandbox::{Confines, SandboxRoot, StderrTarget, Stdin};
 
-use super::process::{self, Ran};
-use crate::native::{Child, Children, EnvironmentRefusal};
+use super::process::{self, HookProcessOutput};
+use crate::native::{ChildProcessSpec, Children, EnvironmentRefusal};
 
 /// What the operator says of a program that is asked about calls.
 #[derive(Clone, Debug)]
@@ -62,28 +62,28 @@ impl AskedProgram {
         if declared.profile == SandboxProfile::ReadOnly && !declared.writable.is_empty() {
             confines.profile = SandboxProfile::WorkspaceWrite;
             for root in &mut confines.roots {
-                root.access = Access::Read;
+                root.access = ResourceAccess::Read;
             }
         }
-        let own = declared.writable.iter().map(|path| Root {
+        let own = declared.writable.iter().map(|path| SandboxRoot {
             path: path.clone(),
-            access: Access::Write,
+            access: ResourceAccess::Write,
         });
         confines.roots.extend(own);
         confines
     }
 
     /// Starts it, writes the input and gives what it left behind. Dropping the future ends the program.
-    pub(crate) async fn run(&self, input: Vec<u8>) -> Result<Ran, HookError> {
+    pub(crate) async fn run(&self, input: Vec<u8>) -> Result<HookProcessOutput, HookError> {
         let environment = self
             .environment()
             .map_err(|refusal| HookError(refusal.to_string()))?;
-        let child = Child {
+        let child = ChildProcessSpec {
             argv: self.declaration.argv.iter().map(Into::into).collect(),
             environment,
             directory: self.children.workspace().path().to_owned(),
             stdin: Stdin::Piped,
-            stderr: Stderr::Piped,
+            stderr: StderrTarget::Piped,
             confines: self.confines(),
         };
         let started = self.children.start(child).await;

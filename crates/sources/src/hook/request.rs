@@ -5,12 +5,12 @@ use toolpost_core::HookCall;
 use toolpost_model::{HookEvent, InvocationId, ObservableInput, Principal, SessionId, ToolResult};
 
 #[derive(Serialize)]
-struct Request<'a> {
+struct HookProgramRequest<'a> {
     event: HookEvent,
     invocation_id: InvocationId,
     session_id: &'a SessionId,
     principal: &'a Principal,
-    tool: Tool<'a>,
+    tool: HookRequestTool<'a>,
     arguments: &'a ObservableInput,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'a ToolResult>,
@@ -19,19 +19,19 @@ struct Request<'a> {
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct HookRequestTool<'a> {
     id: &'a str,
     name: &'a str,
 }
 
 pub(super) fn written(call: &HookCall<'_>, result: Option<&ToolResult>) -> Vec<u8> {
     let id = &call.declaration.tool_id;
-    let request = Request {
+    let request = HookProgramRequest {
         event: call.event,
         invocation_id: call.invocation_id,
         session_id: call.session_id,
         principal: call.principal,
-        tool: Tool {
+        tool: HookRequestTool {
             id: id.as_str(),
             name: id.name(),
         },

@@ -8,7 +8,7 @@ use toolpost_model::{
     ErrorClass, PathRulesInForce, Principal, SandboxPlan, SandboxProfile, ToolFailure,
 };
 
-use super::{McpProgram, McpTransport, process, server::Server};
+use super::{McpProgram, McpTransport, process, server::McpUpstream};
 use crate::native::{CallerRules, GuardCache, PathGuards};
 
 /// The callers that one connection serves. Rules may keep a path from one of them only; a program that several share is
@@ -86,7 +86,7 @@ impl ServedCallers {
     }
 }
 
-impl Server {
+impl McpUpstream {
     /// The program, where the server is one.
     fn program(&self) -> Option<&McpProgram> {
         match &self.settings.transport {

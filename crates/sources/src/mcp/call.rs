@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 use toolpost_model::{CallContext, ErrorClass, ToolCall, ToolFailure, ToolId, ToolOutput};
 
 use super::{
-    client::RequestError,
+    client::McpRequestError,
     consult,
-    link::{Link, OutdatedProgram},
-    listing::Target,
-    live::{InUse, Live},
+    link::{OutdatedProgram, UpstreamLink},
+    listing::McpCallTarget,
+    live::{InUse, LiveUpstream},
     outcome,
-    server::Server,
+    server::McpUpstream,
 };
 
 /// How often a server may ask for more before it answers.
@@ -34,8 +34,8 @@ const RESERVED: &str = "io.modelcontextprotocol/";
 /// one: that one was not taken, so it goes to the server's next life, which is compared first. What may have been taken is
 /// never sent again.
 pub(super) async fn run(
-    server: &Arc<Server>,
-    link: &Arc<Link>,
+    server: &Arc<McpUpstream>,
+    link: &Arc<UpstreamLink>,
     tool: &ToolId,
     call: ToolCall,
 ) -> Result<ToolOutput, ToolFailure> {
@@ -55,8 +55,8 @@ enum Attempt {
 }
 
 async fn attempt(
-    server: &Arc<Server>,
-    link: &Arc<Link>,
+    server: &Arc<McpUpstream>,
+    link: &Arc<UpstreamLink>,
     tool: &ToolId,
     call: &ToolCall,
 ) -> Attempt {
@@ -88,7 +88,7 @@ async fn attempt(
     let Some(target) = server.target(tool) else {
         return Attempt::Ended(Err(held_back(server, tool)));
     };
-    let asked = Asked {
+    let asked = UpstreamCall {
         server,
         link,
         live: &live,
@@ -110,13 +110,13 @@ async fn attempt(
 }
 
 /// Whether nothing was done, and only for want of a connection.
-fn was_not_taken(failure: &ToolFailure, live: &Live) -> bool {
+fn was_not_taken(failure: &ToolFailure, live: &LiveUpstream) -> bool {
     failure.code.as_deref() == Some(outcome::NOT_SENT) && !live.is_open()
 }
 
 /// What an answer says of the server, and what confined the server's program.
 async fn ended(
-    link: &Link,
+    link: &UpstreamLink,
     live: &InUse,
     answered: Result<ToolOutput, ToolFailure>,
 ) -> Result<ToolOutput, ToolFailure> {
@@ -140,7 +140,7 @@ fn stopped() -> ToolFailure {
 }
 
 /// The tool was listed when the call began, and is not offered any more.
-fn held_back(server: &Server, tool: &ToolId) -> ToolFailure {
+fn held_back(server: &McpUpstream, tool: &ToolId) -> ToolFailure {
     let listing = server.listing();
     let failure = match listing.quarantined.iter().find(|held| held.tool == *tool) {
         Some(held) => {
@@ -158,17 +158,21 @@ fn held_back(server: &Server, tool: &ToolId) -> ToolFailure {
     failure.untouched()
 }
 
-struct Asked<'a> {
-    server: &'a Arc<Server>,
-    link: &'a Link,
+struct UpstreamCall<'a> {
+    server: &'a Arc<McpUpstream>,
+    link: &'a UpstreamLink,
     live: &'a InUse,
     context: &'a CallContext,
     /// The server answered something already.
     heard: AtomicBool,
 }
 
-impl Asked<'_> {
-    async fn answer(&self, target: &Target, arguments: &Value) -> Result<ToolOutput, ToolFailure> {
+impl UpstreamCall<'_> {
+    async fn answer(
+        &self,
+        target: &McpCallTarget,
+        arguments: &Value,
+    ) -> Result<ToolOutput, ToolFailure> {
         let only = |names: &[&str]| -> Map<String, Value> {
             let given = names
                 .iter()
@@ -176,7 +180,7 @@ impl Asked<'_> {
             given.collect()
         };
         match target {
-            Target::Tool(native) => {
+            McpCallTarget::Tool(native) => {
                 let mut params = Map::new();
                 params.insert("name".to_owned(), Value::String(native.clone()));
                 params.insert("arguments".to_owned(), arguments.clone());
@@ -186,18 +190,18 @@ impl Asked<'_> {
                     false => outcome::of_tool(answer),
                 }
             }
-            Target::Read => {
+            McpCallTarget::Read => {
                 outcome::of_request(self.rounds("resources/read", only(&["uri"])).await?)
             }
-            Target::Prompt => outcome::of_request(
+            McpCallTarget::Prompt => outcome::of_request(
                 self.rounds("prompts/get", only(&["name", "arguments"]))
                     .await?,
             ),
-            Target::Complete => {
+            McpCallTarget::Complete => {
                 let params = only(&["ref", "argument", "context"]);
                 outcome::of_request(self.ask("completion/complete", params).await?)
             }
-            Target::Subscribe(wanted) => {
+            McpCallTarget::Subscribe(wanted) => {
                 let uri = arguments["uri"].as_str().unwrap_or_default();
                 self.subscribe(uri, *wanted).await?;
                 Ok(ToolOutput::structured(json!({})))
@@ -209,7 +213,7 @@ impl Asked<'_> {
     async fn subscribe(&self, uri: &str, wanted: bool) -> Result<(), ToolFailure> {
         let watched = &self.link.watched;
         let _turn = watched.turn().await;
-        let (session, live): (_, &Arc<Live>) = (self.context.session_id(), self.live);
+        let (session, live): (_, &Arc<LiveUpstream>) = (self.context.session_id(), self.live);
         // A session that ended meanwhile was forgotten already, and must not leave a wish behind.
         if self.context.is_canceled() {
             return Err(stopped().untouched());
@@ -285,7 +289,7 @@ impl Asked<'_> {
         answered.map_err(|error| self.failed(error))
     }
 
-    fn failed(&self, error: RequestError) -> ToolFailure {
+    fn failed(&self, error: McpRequestError) -> ToolFailure {
         outcome::failure(error, &self.server.settings.name)
     }
 
@@ -321,7 +325,7 @@ impl Asked<'_> {
                 .cloned()
                 .unwrap_or_default()
         };
-        let mut running = Task {
+        let mut running = McpTaskGuard {
             live: Some(Arc::clone(self.live)),
             params: named(),
         };
@@ -370,12 +374,12 @@ impl Asked<'_> {
 }
 
 /// A task that runs. Given up, it is canceled.
-struct Task {
-    live: Option<Arc<Live>>,
+struct McpTaskGuard {
+    live: Option<Arc<LiveUpstream>>,
     params: Map<String, Value>,
 }
 
-impl Drop for Task {
+impl Drop for McpTaskGuard {
     fn drop(&mut self) {
         let (Some(live), params) = (self.live.take(), std::mem::take(&mut self.params)) else {
             return;

@@ -31,12 +31,12 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use toolpost_model::CallContext;
 
 use super::{
-    McpEra, McpTransport,
+    McpProtocolEra, McpTransport,
     clean::shortened,
-    desk::{Desk, EXPIRED, Sent, Slot, Told},
+    desk::{AwaitedMcpRequest, EXPIRED, McpMessageRouter, McpRequestSendState, UpstreamNotice},
 };
-use handler::Handler;
-use heard::{Heard, Marked, Typed, told};
+use handler::UpstreamRequestHandler;
+use heard::{OutgoingRequestMark, RoutedTransport, SdkRequestIds, told};
 use pipes::Pipes;
 
 /// The longest that is repeated of what a server says about a failure.
@@ -45,18 +45,18 @@ const LONGEST: usize = 4 * 1024;
 const REASON: Duration = Duration::from_secs(3);
 
 /// A connection that answers.
-pub(super) struct Connection {
+pub(super) struct McpConnection {
     peer: Peer<RoleClient>,
-    running: Mutex<Option<RunningService<RoleClient, Handler>>>,
-    desk: Arc<Desk>,
+    running: Mutex<Option<RunningService<RoleClient, UpstreamRequestHandler>>>,
+    desk: Arc<McpMessageRouter>,
     over_pipes: bool,
     /// What the server said of itself.
-    pub(super) facts: Facts,
+    pub(super) facts: UpstreamDescription,
 }
 
 /// What a server says of itself.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct UpstreamDescription {
     /// It speaks the revision without sessions.
     pub(super) stateless: bool,
     /// What it offers.
@@ -65,7 +65,7 @@ pub(super) struct Facts {
 
 /// Why there is no connection.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(super) enum ConnectError {
+pub(super) enum McpConnectError {
     /// It cannot come about without the operator.
     #[error("{0}")]
     Setup(String),
@@ -82,7 +82,7 @@ pub(super) enum ConnectError {
 
 /// Why a request has no answer.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(super) enum RequestError {
+pub(super) enum McpRequestError {
     /// The server's own word.
     #[error("{message}")]
     Remote {
@@ -115,24 +115,24 @@ pub(super) enum RequestError {
 }
 
 /// What is connected to.
-pub(super) enum Way<'a> {
+pub(super) enum McpConnectTarget<'a> {
     /// The pipes of a program.
     Pipes(Receiver, Sender),
     /// An endpoint.
     Http(&'a McpTransport),
 }
 
-impl Connection {
+impl McpConnection {
     /// Connects and shakes hands.
     pub(super) async fn open(
-        way: Way<'_>,
-        era: McpEra,
+        way: McpConnectTarget<'_>,
+        era: McpProtocolEra,
         longest: usize,
-        desk: Arc<Desk>,
-    ) -> Result<Self, ConnectError> {
-        let typed = Typed::default();
+        desk: Arc<McpMessageRouter>,
+    ) -> Result<Self, McpConnectError> {
+        let typed = SdkRequestIds::default();
         match way {
-            Way::Pipes(reading, writing) => {
+            McpConnectTarget::Pipes(reading, writing) => {
                 let inner = Pipes::new(
                     (reading, writing),
                     longest,
@@ -140,7 +140,7 @@ impl Connection {
                     typed.clone(),
                 );
                 Self::shake(
-                    Heard {
+                    RoutedTransport {
                         inner,
                         desk: Arc::clone(&desk),
                         typed,
@@ -151,10 +151,10 @@ impl Connection {
                 )
                 .await
             }
-            Way::Http(McpTransport::Http { url, headers }) => {
+            McpConnectTarget::Http(McpTransport::Http { url, headers }) => {
                 let inner = http::transport(url, headers, longest, Arc::clone(&desk))?;
                 Self::shake(
-                    Heard {
+                    RoutedTransport {
                         inner,
                         desk: Arc::clone(&desk),
                         typed,
@@ -165,7 +165,7 @@ impl Connection {
                 )
                 .await
             }
-            Way::Http(McpTransport::Stdio(_)) => Err(ConnectError::Setup(
+            McpConnectTarget::Http(McpTransport::Stdio(_)) => Err(McpConnectError::Setup(
                 "a program is not reached over HTTP".to_owned(),
             )),
         }
@@ -173,29 +173,29 @@ impl Connection {
 
     async fn shake<T: Transport<RoleClient> + 'static>(
         transport: T,
-        era: McpEra,
-        desk: Arc<Desk>,
+        era: McpProtocolEra,
+        desk: Arc<McpMessageRouter>,
         over_pipes: bool,
-    ) -> Result<Self, ConnectError> {
+    ) -> Result<Self, McpConnectError> {
         let stateless = vec![ProtocolVersion::V_2026_07_28];
         let mode = match era {
-            McpEra::Auto => ClientLifecycleMode::Auto {
+            McpProtocolEra::Auto => ClientLifecycleMode::Auto {
                 preferred_versions: stateless,
                 legacy_version: Some(ProtocolVersion::V_2025_11_25),
             },
-            McpEra::Stateless => ClientLifecycleMode::Discover {
+            McpProtocolEra::Stateless => ClientLifecycleMode::Discover {
                 preferred_versions: stateless,
             },
-            McpEra::Sessions => ClientLifecycleMode::Initialize,
+            McpProtocolEra::Sessions => ClientLifecycleMode::Initialize,
         };
-        let handler = Handler {
+        let handler = UpstreamRequestHandler {
             desk: Arc::clone(&desk),
         };
         let running = serve_client_with_lifecycle(handler, transport, mode)
             .await
             .map_err(|error| not_connected(&error))?;
         let peer = running.peer().clone();
-        let facts = peer.peer_info().map(|info| Facts {
+        let facts = peer.peer_info().map(|info| UpstreamDescription {
             stateless: !info.protocol_version.has_initialize(),
             capabilities: serde_json::to_value(&info.capabilities).unwrap_or_default(),
         });
@@ -216,13 +216,15 @@ impl Connection {
         params: Map<String, Value>,
         meta: Map<String, Value>,
         call: Option<&CallContext>,
-    ) -> Result<Value, RequestError> {
-        let slot = Arc::new(Slot::new(call.cloned()));
+    ) -> Result<Value, McpRequestError> {
+        let slot = Arc::new(AwaitedMcpRequest::new(call.cloned()));
         let mut request = CustomRequest::new(method, Some(Value::Object(params)));
         request
             .extensions
             .insert(RequestMetaObject(MetaObject(meta)));
-        request.extensions.insert(Marked(Arc::clone(&slot)));
+        request
+            .extensions
+            .insert(OutgoingRequestMark(Arc::clone(&slot)));
         let request = ClientRequest::CustomRequest(request);
         let sending = self
             .peer
@@ -233,11 +235,11 @@ impl Connection {
                 // The way out is gone. Why, is known a moment later; that it is over, is known now.
                 let _ = tokio::time::timeout(REASON, self.desk.end_reached()).await;
                 self.desk.end("the connection is closed");
-                return Err(RequestError::Unsent(self.why()));
+                return Err(McpRequestError::Unsent(self.why()));
             }
         };
         let id = handle.id.clone();
-        let mut waiting = Abandoned {
+        let mut waiting = McpRequestGuard {
             connection: self,
             id: Some(id.clone()),
             slot: &slot,
@@ -251,20 +253,20 @@ impl Connection {
         match answered {
             Ok(ServerResult::CustomResult(result)) => Ok(result.0),
             Ok(result) => serde_json::to_value(result)
-                .map_err(|error| RequestError::Unreadable(error.to_string())),
+                .map_err(|error| McpRequestError::Unreadable(error.to_string())),
             Err(error) => {
                 if matches!(error, ServiceError::TransportClosed) {
                     let _ = tokio::time::timeout(REASON, self.desk.end_reached()).await;
                 }
                 let failure = self.failed(error, &slot);
                 match &failure {
-                    RequestError::Lost(_) | RequestError::Unreadable(_) => {
+                    McpRequestError::Lost(_) | McpRequestError::Unreadable(_) => {
                         self.desk.abandon(&id.to_string(), &slot);
                     }
-                    RequestError::Remote { .. }
-                    | RequestError::Unsent(_)
-                    | RequestError::Busy { .. }
-                    | RequestError::Unauthorized(_) => drop(self.desk.settle(&id.to_string())),
+                    McpRequestError::Remote { .. }
+                    | McpRequestError::Unsent(_)
+                    | McpRequestError::Busy { .. }
+                    | McpRequestError::Unauthorized(_) => drop(self.desk.settle(&id.to_string())),
                 }
                 Err(failure)
             }
@@ -272,13 +274,16 @@ impl Connection {
     }
 
     /// Asks for what the server says unasked, where that must be asked for. Returns when that is acknowledged.
-    pub(super) async fn listen(&self, filter: &Value) -> Result<Stream, RequestError> {
+    pub(super) async fn listen(
+        &self,
+        filter: &Value,
+    ) -> Result<UpstreamSubscription, McpRequestError> {
         let filter: SubscriptionFilter = serde_json::from_value(filter.clone())
-            .map_err(|error| RequestError::Unreadable(error.to_string()))?;
+            .map_err(|error| McpRequestError::Unreadable(error.to_string()))?;
         let opened = self.peer.listen(filter).await;
         opened
-            .map(Stream)
-            .map_err(|error| self.failed(error, &Slot::new(None)))
+            .map(UpstreamSubscription)
+            .map_err(|error| self.failed(error, &AwaitedMcpRequest::new(None)))
     }
 
     /// Ends it, politely where there is time.
@@ -297,9 +302,9 @@ impl Connection {
         )
     }
 
-    fn failed(&self, error: ServiceError, slot: &Slot) -> RequestError {
+    fn failed(&self, error: ServiceError, slot: &AwaitedMcpRequest) -> McpRequestError {
         match error {
-            ServiceError::McpError(error) => RequestError::Remote {
+            ServiceError::McpError(error) => McpRequestError::Remote {
                 code: error.code.0,
                 message: shortened(&error.message, LONGEST),
                 data: error.data,
@@ -307,56 +312,58 @@ impl Connection {
             ServiceError::TransportSend(error) => self.not_sent(&*error.error),
             ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
                 match slot.sent() {
-                    Sent::Not => RequestError::Unsent(self.why()),
+                    McpRequestSendState::Not => McpRequestError::Unsent(self.why()),
                     // A server can have read all of it and ended before the write was seen to be done.
-                    Sent::Perhaps | Sent::Yes => RequestError::Lost(self.why()),
+                    McpRequestSendState::Perhaps | McpRequestSendState::Yes => {
+                        McpRequestError::Lost(self.why())
+                    }
                 }
             }
-            other => RequestError::Unreadable(shortened(&other.to_string(), LONGEST)),
+            other => McpRequestError::Unreadable(shortened(&other.to_string(), LONGEST)),
         }
     }
 
-    fn not_sent(&self, error: &(dyn Error + Send + Sync + 'static)) -> RequestError {
+    fn not_sent(&self, error: &(dyn Error + Send + Sync + 'static)) -> McpRequestError {
         if self.over_pipes {
             // A line without its end is no message: a server cannot have acted on it.
-            return RequestError::Unsent(chain(error));
+            return McpRequestError::Unsent(chain(error));
         }
         let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() else {
-            return RequestError::Lost(chain(error));
+            return McpRequestError::Lost(chain(error));
         };
         match error {
             StreamableHttpError::Client(inner) if inner.is_connect() || inner.is_builder() => {
-                RequestError::Unsent(chain(error))
+                McpRequestError::Unsent(chain(error))
             }
             StreamableHttpError::Client(inner) => match inner.status() {
                 Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-                    RequestError::Unauthorized(chain(error))
+                    McpRequestError::Unauthorized(chain(error))
                 }
-                Some(_) | None => RequestError::Lost(chain(error)),
+                Some(_) | None => McpRequestError::Lost(chain(error)),
             },
             StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
-                RequestError::Unauthorized(chain(error))
+                McpRequestError::Unauthorized(chain(error))
             }
             StreamableHttpError::SessionExpired => {
                 self.desk.expire();
-                RequestError::Unsent(EXPIRED.to_owned())
+                McpRequestError::Unsent(EXPIRED.to_owned())
             }
             StreamableHttpError::HttpStatus(status) => refused(status),
             StreamableHttpError::UnexpectedServerResponse(said) => {
                 let said = shortened(said, LONGEST);
-                RequestError::Unreadable(said)
+                McpRequestError::Unreadable(said)
             }
-            other => RequestError::Lost(chain(other)),
+            other => McpRequestError::Lost(chain(other)),
         }
     }
 }
 
 /// What a server says unasked. Dropped, the server is told that nobody listens any more.
-pub(super) struct Stream(Subscription);
+pub(super) struct UpstreamSubscription(Subscription);
 
-impl Stream {
+impl UpstreamSubscription {
     /// The next thing it says. `None`: there is no more.
-    pub(super) async fn next(&mut self) -> Option<Told> {
+    pub(super) async fn next(&mut self) -> Option<UpstreamNotice> {
         loop {
             let notification = self.0.next().await.ok().flatten()?;
             if let Some(told) = told(&notification) {
@@ -367,13 +374,13 @@ impl Stream {
 }
 
 /// A request that somebody waits for.
-struct Abandoned<'a> {
-    connection: &'a Connection,
+struct McpRequestGuard<'a> {
+    connection: &'a McpConnection,
     id: Option<RequestId>,
-    slot: &'a Slot,
+    slot: &'a AwaitedMcpRequest,
 }
 
-impl Drop for Abandoned<'_> {
+impl Drop for McpRequestGuard<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         self.connection.desk.abandon(&id.to_string(), self.slot);
@@ -396,26 +403,26 @@ impl Drop for Abandoned<'_> {
     }
 }
 
-fn refused(status: &HttpStatusError) -> RequestError {
+fn refused(status: &HttpStatusError) -> McpRequestError {
     let after = status
         .retry_after
         .as_deref()
         .and_then(|text| text.trim().parse().ok());
     match status.status {
-        429 | 503 => RequestError::Busy {
+        429 | 503 => McpRequestError::Busy {
             status: status.status,
             after: after.map(Duration::from_secs),
         },
-        401 | 403 => RequestError::Unauthorized(format!("HTTP {}", status.status)),
+        401 | 403 => McpRequestError::Unauthorized(format!("HTTP {}", status.status)),
         // The request was there, and nobody knows what was done before this was said.
-        300..=499 => RequestError::Unreadable(format!("it is HTTP {}", status.status)),
-        other => RequestError::Lost(format!("HTTP {other}")),
+        300..=499 => McpRequestError::Unreadable(format!("it is HTTP {}", status.status)),
+        other => McpRequestError::Lost(format!("HTTP {other}")),
     }
 }
 
-fn not_connected(error: &ClientInitializeError) -> ConnectError {
+fn not_connected(error: &ClientInitializeError) -> McpConnectError {
     if error.is_authorization_required() {
-        return ConnectError::Unauthorized("it wants a token (HTTP 401)".to_owned());
+        return McpConnectError::Unauthorized("it wants a token (HTTP 401)".to_owned());
     }
     let told = match error {
         ClientInitializeError::JsonRpcError(error) => format!("it answered: {}", error.message),
@@ -424,8 +431,8 @@ fn not_connected(error: &ClientInitializeError) -> ConnectError {
         other => other.to_string(),
     };
     match told.contains("HTTP 401") || told.contains("HTTP 403") {
-        true => ConnectError::Unauthorized(shortened(&told, LONGEST)),
-        false => ConnectError::Handshake(shortened(&told, LONGEST)),
+        true => McpConnectError::Unauthorized(shortened(&told, LONGEST)),
+        false => McpConnectError::Handshake(shortened(&told, LONGEST)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use serde_json::{Map, Value, json};
-use toolpost_model::{CallContext, ConsultError, ConsultKind, Question};
+use toolpost_model::{CallContext, ConsultError, ConsultKind, ConsultQuestion};
 
 use super::clean;
 
@@ -17,7 +17,7 @@ const ASKED_BY: &str = "toolpost/asked_by";
 
 /// What a server is told.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Answered {
+pub(super) enum UpstreamQuestionAnswer {
     /// The result.
     Value(Value),
     /// There is none, and why.
@@ -41,11 +41,11 @@ pub(super) async fn ask(
     server: &str,
     kind: ConsultKind,
     params: Value,
-) -> Answered {
+) -> UpstreamQuestionAnswer {
     let question = question(server, "1".to_owned(), kind, params);
     match call.consult(vec![question]).await {
         Ok(replies) => match replies.into_iter().next() {
-            Some(reply) => Answered::Value(reply.value),
+            Some(reply) => UpstreamQuestionAnswer::Value(reply.value),
             None => unanswered(kind, &ConsultError::TimedOut),
         },
         Err(error) => unanswered(kind, &error),
@@ -117,14 +117,14 @@ pub(super) async fn ask_all(
     Ok(answers)
 }
 
-fn settled(answered: Answered) -> Result<Value, String> {
+fn settled(answered: UpstreamQuestionAnswer) -> Result<Value, String> {
     match answered {
-        Answered::Value(value) => Ok(value),
-        Answered::Refused { message, .. } => Err(message),
+        UpstreamQuestionAnswer::Value(value) => Ok(value),
+        UpstreamQuestionAnswer::Refused { message, .. } => Err(message),
     }
 }
 
-fn question(server: &str, key: String, kind: ConsultKind, mut params: Value) -> Question {
+fn question(server: &str, key: String, kind: ConsultKind, mut params: Value) -> ConsultQuestion {
     if params.is_null() {
         params = json!({});
     }
@@ -139,29 +139,29 @@ fn question(server: &str, key: String, kind: ConsultKind, mut params: Value) -> 
         }
         meta[ASKED_BY] = Value::String(server.to_owned());
     }
-    Question { key, kind, params }
+    ConsultQuestion { key, kind, params }
 }
 
 /// What is said where nobody answered. A form that nobody saw was dismissed, not declined.
-fn unanswered(kind: ConsultKind, error: &ConsultError) -> Answered {
+fn unanswered(kind: ConsultKind, error: &ConsultError) -> UpstreamQuestionAnswer {
     match (kind, error) {
         (ConsultKind::Elicitation | ConsultKind::UrlElicitation, ConsultError::Refused(_)) => {
-            Answered::Value(json!({ "action": "decline" }))
+            UpstreamQuestionAnswer::Value(json!({ "action": "decline" }))
         }
         (ConsultKind::Elicitation | ConsultKind::UrlElicitation, _) => {
-            Answered::Value(json!({ "action": "cancel" }))
+            UpstreamQuestionAnswer::Value(json!({ "action": "cancel" }))
         }
         (
             ConsultKind::Sampling | ConsultKind::Roots,
             ConsultError::Unsupported(_) | ConsultError::Nobody,
-        ) => Answered::Refused {
+        ) => UpstreamQuestionAnswer::Refused {
             code: METHOD_NOT_FOUND,
             message: error.to_string(),
         },
         (
             ConsultKind::Sampling | ConsultKind::Roots,
             ConsultError::Canceled | ConsultError::TimedOut | ConsultError::Refused(_),
-        ) => Answered::Refused {
+        ) => UpstreamQuestionAnswer::Refused {
             code: REJECTED,
             message: error.to_string(),
         },

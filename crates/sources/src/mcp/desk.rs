@@ -17,11 +17,11 @@ use std::{
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
-use toolpost_model::{CallContext, LogLevel, Progress};
+use toolpost_model::{CallContext, LogLevel, ToolProgress};
 
 use super::clean;
-pub(super) use waiting::Settled;
-use waiting::Waiting;
+use waiting::AwaitedMcpRequestIndex;
+pub(super) use waiting::UpstreamAnswerMatch;
 
 /// How long the count of what belongs to nobody goes on before it begins anew.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ pub(super) const EXPIRED: &str = "its session expired";
 
 /// What concerns no single call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum UpstreamNotice {
     /// A line for the operator.
     Line(String),
     /// The tools are not what they were.
@@ -58,7 +58,7 @@ pub(super) enum Told {
 
 /// What is thought of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum UpstreamQuestionAdmission {
     /// It is put to somebody.
     New,
     /// One with its id was not answered yet.
@@ -69,7 +69,7 @@ pub(super) enum Asked {
 
 /// How far a request got on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
+pub(super) enum McpRequestSendState {
     /// Nothing of it left the host.
     Not,
     /// It was being handed over.
@@ -79,7 +79,7 @@ pub(super) enum Sent {
 }
 
 /// A request that waits for its answer.
-pub(super) struct Slot {
+pub(super) struct AwaitedMcpRequest {
     /// The call it is made for, where there is one.
     pub(super) call: Option<CallContext>,
     sent: AtomicU8,
@@ -95,7 +95,7 @@ pub(super) struct Slot {
     token: Mutex<Option<String>>,
 }
 
-impl Slot {
+impl AwaitedMcpRequest {
     pub(super) fn new(call: Option<CallContext>) -> Self {
         let (words, open) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (bytes, cut) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -112,19 +112,19 @@ impl Slot {
         }
     }
 
-    pub(super) fn sent(&self) -> Sent {
+    pub(super) fn sent(&self) -> McpRequestSendState {
         match self.sent.load(Ordering::Acquire) {
-            0 => Sent::Not,
-            1 => Sent::Perhaps,
-            _ => Sent::Yes,
+            0 => McpRequestSendState::Not,
+            1 => McpRequestSendState::Perhaps,
+            _ => McpRequestSendState::Yes,
         }
     }
 
-    pub(super) fn mark(&self, sent: Sent) {
+    pub(super) fn mark(&self, sent: McpRequestSendState) {
         let mark = match sent {
-            Sent::Not => 0,
-            Sent::Perhaps => 1,
-            Sent::Yes => 2,
+            McpRequestSendState::Not => 0,
+            McpRequestSendState::Perhaps => 1,
+            McpRequestSendState::Yes => 2,
         };
         self.sent.store(mark, Ordering::Release);
     }
@@ -154,7 +154,7 @@ impl Slot {
 }
 
 /// A question that was not answered yet.
-pub(super) struct OpenQuestion<'a>(&'a Slot);
+pub(super) struct OpenQuestion<'a>(&'a AwaitedMcpRequest);
 
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
@@ -163,11 +163,11 @@ impl Drop for OpenQuestion<'_> {
 }
 
 /// The desk of one connection.
-pub(super) struct Desk {
+pub(super) struct McpMessageRouter {
     /// The name of the server.
     pub(super) server: String,
-    waiting: Mutex<Waiting>,
-    told: Box<dyn Fn(Told) + Send + Sync>,
+    waiting: Mutex<AwaitedMcpRequestIndex>,
+    told: Box<dyn Fn(UpstreamNotice) + Send + Sync>,
     gone: watch::Sender<Option<Arc<str>>>,
     /// The server forgot the session. What is under way may still be answered, so that the connection is left and not cut.
     expired: watch::Sender<bool>,
@@ -189,11 +189,11 @@ struct Nuisance {
     told: Vec<&'static str>,
 }
 
-impl Desk {
+impl McpMessageRouter {
     pub(super) fn new(
         server: &str,
         of_program: bool,
-        told: impl Fn(Told) + Send + Sync + 'static,
+        told: impl Fn(UpstreamNotice) + Send + Sync + 'static,
     ) -> Self {
         Self {
             server: server.to_owned(),
@@ -216,28 +216,33 @@ impl Desk {
     }
 
     /// A request goes out.
-    pub(super) fn await_answer(&self, id: String, token: Option<String>, slot: &Arc<Slot>) {
+    pub(super) fn await_answer(
+        &self,
+        id: String,
+        token: Option<String>,
+        slot: &Arc<AwaitedMcpRequest>,
+    ) {
         self.waiting.lock().add(id, token, slot, Instant::now());
     }
 
     /// An answer came, or none will. Whether anybody waited for it.
-    pub(super) fn settle(&self, id: &str) -> Settled {
+    pub(super) fn settle(&self, id: &str) -> UpstreamAnswerMatch {
         self.waiting.lock().settle(id)
     }
 
     /// Nobody waits for an answer any more, and the server may still be at work.
-    pub(super) fn abandon(&self, id: &str, slot: &Slot) {
+    pub(super) fn abandon(&self, id: &str, slot: &AwaitedMcpRequest) {
         self.waiting.lock().abandon(id, slot, Instant::now());
     }
 
     /// The request of this id.
-    pub(super) fn of(&self, id: &str) -> Option<Arc<Slot>> {
+    pub(super) fn of(&self, id: &str) -> Option<Arc<AwaitedMcpRequest>> {
         self.waiting.lock().of(id)
     }
 
     /// The call that a question belongs to which does not say so: the only one under way, or the only one that is not
     /// waiting for an answer already. Nobody's, where it could be another session's.
-    pub(super) fn asker(&self) -> Option<Arc<Slot>> {
+    pub(super) fn asker(&self) -> Option<Arc<AwaitedMcpRequest>> {
         let (mut waiting, now) = (self.waiting.lock(), Instant::now());
         waiting.only(now).or_else(|| waiting.only_unasked(now))
     }
@@ -276,7 +281,7 @@ impl Desk {
         let percent = total
             .filter(|total| *total > 0.0)
             .map(|total| (progress / total * 100.0).clamp(0.0, 100.0));
-        context.progress(Progress {
+        context.progress(ToolProgress {
             message,
             percent,
             done: whole(progress),
@@ -309,7 +314,7 @@ impl Desk {
     }
 
     /// Something that concerns no call.
-    pub(super) fn tell(&self, told: Told) {
+    pub(super) fn tell(&self, told: UpstreamNotice) {
         // Many of these cost the host a listing each; whoever hears them takes many for one.
         self.count();
         (self.told)(told);
@@ -319,9 +324,9 @@ impl Desk {
     pub(super) fn line(&self, line: String) {
         let told = self.lines.fetch_add(1, Ordering::Relaxed);
         if told < LINES {
-            (self.told)(Told::Line(line));
+            (self.told)(UpstreamNotice::Line(line));
         } else if told == LINES {
-            (self.told)(Told::Line(format!(
+            (self.told)(UpstreamNotice::Line(format!(
                 "it wrote more than {LINES} lines; the others are not told"
             )));
         }
@@ -361,16 +366,16 @@ impl Desk {
     }
 
     /// The server asks something. Whether it may.
-    pub(super) fn question(&self, id: String) -> Asked {
+    pub(super) fn question(&self, id: String) -> UpstreamQuestionAdmission {
         let mut questions = self.questions.lock();
         if questions.len() >= QUESTIONS {
-            return Asked::TooMuch;
+            return UpstreamQuestionAdmission::TooMuch;
         }
         match questions.entry(id) {
-            Entry::Occupied(_) => Asked::Twice,
+            Entry::Occupied(_) => UpstreamQuestionAdmission::Twice,
             Entry::Vacant(place) => {
                 place.insert(Arc::default());
-                Asked::New
+                UpstreamQuestionAdmission::New
             }
         }
     }

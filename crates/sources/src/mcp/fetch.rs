@@ -7,7 +7,7 @@ use toolpost_model::SourceProblem;
 
 use super::{
     McpServer, clean,
-    client::{Connection, RequestError},
+    client::{McpConnection, McpRequestError},
     definition::{Definition, problem},
     listing::objects,
 };
@@ -20,7 +20,7 @@ const OBJECTS: usize = 2_000;
 const PAGES: usize = 1_000;
 
 /// What a server lists.
-pub(super) struct Fetched {
+pub(super) struct FetchedDefinitions {
     pub(super) tools: Vec<Definition>,
     pub(super) problems: Vec<SourceProblem>,
     /// Capabilities, resources, templates and prompts.
@@ -29,16 +29,18 @@ pub(super) struct Fetched {
 
 /// Asks for everything.
 pub(super) async fn everything(
-    connection: &Connection,
+    connection: &McpConnection,
     server: &McpServer,
-) -> Result<Fetched, RequestError> {
+) -> Result<FetchedDefinitions, McpRequestError> {
     let capabilities = &connection.facts.capabilities;
     let mut problems = Vec::new();
     // A server without the capability is asked all the same: many say nothing and have tools.
     let listed = match list(connection, "tools/list", "tools", TOOLS).await {
         Ok(listed) => listed,
-        Err(RequestError::Remote { code: -32601, .. }) if capabilities.get("tools").is_none() => {
-            List::default()
+        Err(McpRequestError::Remote { code: -32601, .. })
+            if capabilities.get("tools").is_none() =>
+        {
+            PagedMcpList::default()
         }
         Err(error) => return Err(error),
     };
@@ -101,16 +103,16 @@ pub(super) async fn everything(
                 }
                 beside[kept] = Value::Array(objects(listed.entries, key));
             }
-            Err(error @ RequestError::Lost(_)) => return Err(error),
+            Err(error @ McpRequestError::Lost(_)) => return Err(error),
             // Templates are often not there although resources are.
-            Err(RequestError::Remote { code: -32601, .. }) => {}
+            Err(McpRequestError::Remote { code: -32601, .. }) => {}
             Err(error) => {
                 let message = format!("`{method}` failed: {error}");
                 problems.push(problem(&server.name, SourceProblem::REDUCED, message));
             }
         }
     }
-    Ok(Fetched {
+    Ok(FetchedDefinitions {
         tools,
         problems,
         beside,
@@ -129,19 +131,19 @@ fn kept_capabilities(capabilities: &Value) -> Value {
 }
 
 #[derive(Default)]
-struct List {
+struct PagedMcpList {
     entries: Vec<Value>,
     /// What of it is not whole.
     odd: Option<String>,
 }
 
 async fn list(
-    connection: &Connection,
+    connection: &McpConnection,
     method: &str,
     field: &str,
     most: usize,
-) -> Result<List, RequestError> {
-    let mut list = List::default();
+) -> Result<PagedMcpList, McpRequestError> {
+    let mut list = PagedMcpList::default();
     let (mut cursor, mut seen): (Option<String>, HashSet<String>) = (None, HashSet::new());
     for _ in 0..PAGES {
         let mut params = Map::new();
@@ -150,7 +152,7 @@ async fn list(
         }
         let mut page = connection.request(method, params, Map::new(), None).await?;
         let Some(Value::Array(entries)) = page.get_mut(field).map(Value::take) else {
-            return Err(RequestError::Unreadable(format!(
+            return Err(McpRequestError::Unreadable(format!(
                 "`{method}` was answered without `{field}`"
             )));
         };

@@ -16,12 +16,12 @@ use parking_lot::Mutex;
 use toolpost_model::{ErrorClass, SessionId, SourceState, ToolFailure};
 
 use super::{
-    McpStart,
+    McpStartPolicy,
     binding::ServedCallers,
-    desk::Told,
-    live::{InUse, Live},
-    server::Server,
-    watched::Watched,
+    desk::UpstreamNotice,
+    live::{InUse, LiveUpstream},
+    server::McpUpstream,
+    watched::WatchedResources,
 };
 use crate::native::PathGuards;
 
@@ -32,23 +32,23 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const BETWEEN_TRIES: Duration = Duration::from_secs(1);
 
 /// The way to a server.
-pub(super) struct Link {
+pub(super) struct UpstreamLink {
     me: Weak<Self>,
-    server: Weak<Server>,
-    state: Arc<tokio::sync::Mutex<State>>,
-    shown: Mutex<Shown>,
+    server: Weak<McpUpstream>,
+    state: Arc<tokio::sync::Mutex<UpstreamLinkState>>,
+    shown: Mutex<UpstreamLinkStatus>,
     trying: AtomicBool,
     /// The connection that `state` has, for whoever cannot wait for that.
-    current: Mutex<Weak<Live>>,
+    current: Mutex<Weak<LiveUpstream>>,
     /// Whom it serves.
     pub(super) audience: ServedCallers,
     /// What is to be heard of, from one connection to the next.
-    pub(super) watched: Watched,
+    pub(super) watched: WatchedResources,
 }
 
 #[derive(Default)]
-struct State {
-    live: Option<Arc<Live>>,
+struct UpstreamLinkState {
+    live: Option<Arc<LiveUpstream>>,
     /// Failures in a row.
     failures: u32,
     last_try: Option<Instant>,
@@ -71,19 +71,19 @@ pub(super) enum OutdatedProgram {
 
 /// What is told of it without waiting.
 #[derive(Clone, Debug)]
-pub(super) struct Shown {
+pub(super) struct UpstreamLinkStatus {
     pub(super) state: SourceState,
     pub(super) message: Option<String>,
     pub(super) restarts: u64,
 }
 
-impl Link {
-    pub(super) fn new(server: Weak<Server>) -> Arc<Self> {
+impl UpstreamLink {
+    pub(super) fn new(server: Weak<McpUpstream>) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             server,
             state: Arc::default(),
-            shown: Mutex::new(Shown {
+            shown: Mutex::new(UpstreamLinkStatus {
                 state: SourceState::Idle,
                 message: None,
                 restarts: 0,
@@ -91,12 +91,12 @@ impl Link {
             trying: AtomicBool::new(false),
             current: Mutex::default(),
             audience: ServedCallers::default(),
-            watched: Watched::default(),
+            watched: WatchedResources::default(),
         })
     }
 
     /// How it is doing.
-    pub(super) fn shown(&self) -> Shown {
+    pub(super) fn shown(&self) -> UpstreamLinkStatus {
         self.shown.lock().clone()
     }
 
@@ -106,7 +106,7 @@ impl Link {
     }
 
     /// The connection, if there is one now.
-    pub(super) async fn open(&self) -> Option<Arc<Live>> {
+    pub(super) async fn open(&self) -> Option<Arc<LiveUpstream>> {
         self.state
             .lock()
             .await
@@ -116,13 +116,13 @@ impl Link {
     }
 
     /// The connection, if calls use it now.
-    pub(super) fn busy(&self) -> Option<Arc<Live>> {
+    pub(super) fn busy(&self) -> Option<Arc<LiveUpstream>> {
         let current = self.current.lock().upgrade();
         current.filter(|live| live.is_open() && live.is_busy())
     }
 
     /// Compares what the program is kept from with what rules keep now.
-    pub(super) async fn compare_guards(&self, live: &Live) {
+    pub(super) async fn compare_guards(&self, live: &LiveUpstream) {
         let Some(server) = self.server.upgrade() else {
             return;
         };
@@ -208,7 +208,7 @@ impl Link {
 
     async fn connect(
         self: Arc<Self>,
-        mut state: tokio::sync::OwnedMutexGuard<State>,
+        mut state: tokio::sync::OwnedMutexGuard<UpstreamLinkState>,
         guards: Result<PathGuards, ToolFailure>,
     ) -> Result<InUse, ToolFailure> {
         let Some(server) = self.server.upgrade() else {
@@ -236,7 +236,7 @@ impl Link {
                 if again {
                     // They may have changed while nobody could hear of it.
                     let watched = self.watched.addresses().into_iter();
-                    watched.for_each(|uri| server.hear(Told::Updated(uri)));
+                    watched.for_each(|uri| server.hear(UpstreamNotice::Updated(uri)));
                 }
                 // While the state is locked, so that nobody takes it for idle.
                 Ok(live.borrow())
@@ -254,7 +254,7 @@ impl Link {
     }
 
     /// Sees how a connection ends, and that it does where nobody uses it.
-    fn watch(&self, server: &Arc<Server>, live: &Arc<Live>) {
+    fn watch(&self, server: &Arc<McpUpstream>, live: &Arc<LiveUpstream>) {
         let (link, desk) = (Weak::clone(&self.me), Arc::clone(&live.desk));
         let watched = Arc::downgrade(live);
         tokio::spawn(async move {
@@ -294,7 +294,7 @@ impl Link {
         }
     }
 
-    async fn ended(&self, live: &Arc<Live>, why: &str) {
+    async fn ended(&self, live: &Arc<LiveUpstream>, why: &str) {
         let mut state = self.state.lock().await;
         if !state
             .live
@@ -325,7 +325,7 @@ impl Link {
         };
         server.log(message.clone());
         // A server that is only watched is needed too, although nothing calls it.
-        match server.settings.start == McpStart::Eager || !self.watched.is_empty() {
+        match server.settings.start == McpStartPolicy::Eager || !self.watched.is_empty() {
             true => {
                 self.show(SourceState::Failing, Some(message));
                 self.keep_trying();
@@ -402,8 +402,9 @@ impl Link {
     /// takes the connection while the state is locked, so it is seen here.
     async fn rest_after(&self, limit: Duration) -> bool {
         let mut state = self.state.lock().await;
-        let in_use =
-            |live: &Arc<Live>| live.is_busy() || live.idle() < limit || !self.watched.is_empty();
+        let in_use = |live: &Arc<LiveUpstream>| {
+            live.is_busy() || live.idle() < limit || !self.watched.is_empty()
+        };
         if state.live.as_ref().is_some_and(in_use) {
             return false;
         }
@@ -431,7 +432,7 @@ impl Link {
     }
 
     /// A call was answered.
-    pub(super) async fn works(&self, live: &Live) {
+    pub(super) async fn works(&self, live: &LiveUpstream) {
         if !live.proven.load(Ordering::Relaxed) {
             let mut state = self.state.lock().await;
             (state.failures, state.next_try) = (0, None);
@@ -440,7 +441,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for UpstreamLink {
     fn drop(&mut self) {
         // Whatever else holds on to the connection lets go of it when it is over.
         if let Ok(state) = self.state.try_lock()

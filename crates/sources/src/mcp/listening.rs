@@ -11,10 +11,10 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    client::{RequestError, Stream},
-    desk::{Desk, Told},
+    client::{McpRequestError, UpstreamSubscription},
+    desk::{McpMessageRouter, UpstreamNotice},
     link::pause,
-    live::Live,
+    live::LiveUpstream,
 };
 
 /// How long a server may take to say that it will tell.
@@ -23,9 +23,9 @@ const ACKNOWLEDGED: Duration = Duration::from_secs(30);
 const LASTING: Duration = Duration::from_secs(30);
 
 /// Listens to what is wanted now and later, until the connection is over.
-pub(super) fn keep(live: &Arc<Live>, mut wanted: watch::Receiver<Option<Value>>) {
+pub(super) fn keep(live: &Arc<LiveUpstream>, mut wanted: watch::Receiver<Option<Value>>) {
     let desk = Arc::clone(&live.desk);
-    let mut ear = Ear {
+    let mut ear = SubscriptionKeeper {
         live: Arc::downgrade(live),
         desk: Arc::clone(&desk),
         stream: None,
@@ -39,33 +39,33 @@ pub(super) fn keep(live: &Arc<Live>, mut wanted: watch::Receiver<Option<Value>>)
     });
 }
 
-struct Ear {
-    live: Weak<Live>,
-    desk: Arc<Desk>,
-    stream: Option<Stream>,
+struct SubscriptionKeeper {
+    live: Weak<LiveUpstream>,
+    desk: Arc<McpMessageRouter>,
+    stream: Option<UpstreamSubscription>,
     /// For a while nothing was heard.
     missed: bool,
 }
 
 /// How it stands with the stream.
-enum Renewed {
+enum SubscriptionRenewal {
     /// It is what is wanted.
     Done,
     /// It is not, and should be tried again.
     Failed,
 }
 
-impl Ear {
+impl SubscriptionKeeper {
     async fn listen(&mut self, wanted: &mut watch::Receiver<Option<Value>>) {
         let mut failures = 0;
         loop {
             let filter = wanted.borrow_and_update().clone();
             let renewed = self.renew(filter.as_ref()).await;
             let began = Instant::now();
-            failures += u32::from(matches!(renewed, Renewed::Failed));
+            failures += u32::from(matches!(renewed, SubscriptionRenewal::Failed));
             let changed = tokio::select! {
                 changed = wanted.changed() => changed,
-                () = tokio::time::sleep(pause(failures)), if matches!(renewed, Renewed::Failed) => Ok(()),
+                () = tokio::time::sleep(pause(failures)), if matches!(renewed, SubscriptionRenewal::Failed) => Ok(()),
                 () = self.hear() => {
                     failures = if began.elapsed() < LASTING { failures + 1 } else { 1 };
                     tokio::select! {
@@ -94,10 +94,10 @@ impl Ear {
     }
 
     /// Opens a stream for what is wanted. The one before is heard until this one is acknowledged.
-    async fn renew(&mut self, filter: Option<&Value>) -> Renewed {
+    async fn renew(&mut self, filter: Option<&Value>) -> SubscriptionRenewal {
         let (Some(filter), Some(live)) = (filter, self.live.upgrade()) else {
             self.stream = None;
-            return Renewed::Done;
+            return SubscriptionRenewal::Done;
         };
         let mut opening = pin!(tokio::time::timeout(
             ACKNOWLEDGED,
@@ -121,20 +121,20 @@ impl Ear {
                         .into_iter()
                         .for_each(|told| self.desk.tell(told));
                 }
-                Renewed::Done
+                SubscriptionRenewal::Done
             }
             // It has no such thing, and will not have it later.
-            Ok(Err(RequestError::Remote { code: -32601, .. })) => Renewed::Done,
+            Ok(Err(McpRequestError::Remote { code: -32601, .. })) => SubscriptionRenewal::Done,
             Ok(Err(_)) | Err(_) => {
                 self.missed |= self.stream.is_none();
-                Renewed::Failed
+                SubscriptionRenewal::Failed
             }
         }
     }
 }
 
 /// The next word. Without a stream there is none, ever; `None`: the stream was cut.
-async fn next(stream: &mut Option<Stream>) -> Option<Told> {
+async fn next(stream: &mut Option<UpstreamSubscription>) -> Option<UpstreamNotice> {
     match stream {
         Some(stream) => stream.next().await,
         None => std::future::pending().await,
@@ -143,11 +143,11 @@ async fn next(stream: &mut Option<Stream>) -> Option<Told> {
 
 /// What a server may have said while nobody listened. It may have been replaced by another one, so its tools are looked at
 /// in any case.
-fn said_meanwhile(filter: &Value) -> Vec<Told> {
-    let mut said = vec![Told::Tools];
+fn said_meanwhile(filter: &Value) -> Vec<UpstreamNotice> {
+    let mut said = vec![UpstreamNotice::Tools];
     for (field, told) in [
-        ("resourcesListChanged", Told::Resources),
-        ("promptsListChanged", Told::Prompts),
+        ("resourcesListChanged", UpstreamNotice::Resources),
+        ("promptsListChanged", UpstreamNotice::Prompts),
     ] {
         said.extend((filter[field] == true).then_some(told));
     }
@@ -155,6 +155,6 @@ fn said_meanwhile(filter: &Value) -> Vec<Told> {
         .as_array()
         .into_iter()
         .flatten();
-    said.extend(watched.filter_map(|uri| Some(Told::Updated(uri.as_str()?.to_owned()))));
+    said.extend(watched.filter_map(|uri| Some(UpstreamNotice::Updated(uri.as_str()?.to_owned()))));
     said
 }

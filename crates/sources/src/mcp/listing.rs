@@ -5,13 +5,13 @@ use std::{collections::HashMap, sync::Arc};
 use serde_json::{Value, json};
 use toolpost_model::{
     CancelSupport, ClassFact, Companions, Declaration, EffectClass, ExecutionKind, Lifecycle,
-    Loading, Quarantined, SourceProblem, ToolId, ToolKind,
+    LoadingStrategy, QuarantinedDefinition, SourceProblem, ToolId, ToolKind,
 };
 
 use super::{
     McpServer, clean,
     definition::{Definition, companion_id, id_of, namespace, problem},
-    manifest::{Change, Manifest},
+    manifest::{DefinitionHoldReason, UpstreamManifest},
 };
 
 /// A tool that is kept back: its name and why, and nothing of what its server says of it.
@@ -29,18 +29,18 @@ const PROBLEMS: usize = 100;
 
 /// What a server offers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Listing {
+pub(super) struct UpstreamListing {
     pub(super) declarations: Vec<Declaration>,
     /// What a call of each tool asks of the server.
-    pub(super) targets: HashMap<ToolId, Target>,
+    pub(super) targets: HashMap<ToolId, McpCallTarget>,
     pub(super) problems: Vec<SourceProblem>,
-    pub(super) quarantined: Vec<Quarantined>,
+    pub(super) quarantined: Vec<QuarantinedDefinition>,
     pub(super) companions: Arc<Companions>,
 }
 
 /// What a call asks of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum McpCallTarget {
     /// A tool, by its name there.
     Tool(String),
     /// `resources/read`.
@@ -53,11 +53,11 @@ pub(super) enum Target {
     Subscribe(bool),
 }
 
-impl Listing {
+impl UpstreamListing {
     /// From what was accepted. `problems`: what was met while it was read.
     pub(super) fn of(
         server: &McpServer,
-        manifest: &Manifest,
+        manifest: &UpstreamManifest,
         mut problems: Vec<SourceProblem>,
     ) -> Self {
         let mut listing = Self::default();
@@ -74,7 +74,7 @@ impl Listing {
             problems.extend(odd);
             if listing
                 .targets
-                .insert(id, Target::Tool(definition.name.clone()))
+                .insert(id, McpCallTarget::Tool(definition.name.clone()))
                 .is_none()
             {
                 listing.declarations.push(declaration);
@@ -87,8 +87,8 @@ impl Listing {
             };
             let (change, diff) = (manifest.change(native), manifest.diff(native));
             let what = match change {
-                Change::New => "was never seen before",
-                Change::Changed => "is not what was accepted",
+                DefinitionHoldReason::New => "was never seen before",
+                DefinitionHoldReason::Changed => "is not what was accepted",
             };
             let message = format!(
                 "`{id}` is kept back: its definition {what}\nhint: `toolpost tools accept {id}` takes it as it is now"
@@ -103,7 +103,7 @@ impl Listing {
                 .get(native)
                 .map(Definition::digest)
                 .unwrap_or_default();
-            listing.quarantined.push(Quarantined {
+            listing.quarantined.push(QuarantinedDefinition {
                 tool: id,
                 change,
                 diff,
@@ -128,19 +128,28 @@ impl Listing {
             ..Companions::default()
         };
         if offers("/resources") {
-            companions.read = self.companion(server, namespace, &READ, Target::Read);
+            companions.read = self.companion(server, namespace, &READ, McpCallTarget::Read);
         }
         if offers("/resources/subscribe") {
-            companions.subscribe =
-                self.companion(server, namespace, &SUBSCRIBE, Target::Subscribe(true));
-            companions.unsubscribe =
-                self.companion(server, namespace, &UNSUBSCRIBE, Target::Subscribe(false));
+            companions.subscribe = self.companion(
+                server,
+                namespace,
+                &SUBSCRIBE,
+                McpCallTarget::Subscribe(true),
+            );
+            companions.unsubscribe = self.companion(
+                server,
+                namespace,
+                &UNSUBSCRIBE,
+                McpCallTarget::Subscribe(false),
+            );
         }
         if offers("/prompts") {
-            companions.prompt = self.companion(server, namespace, &PROMPT, Target::Prompt);
+            companions.prompt = self.companion(server, namespace, &PROMPT, McpCallTarget::Prompt);
         }
         if offers("/completions") {
-            companions.complete = self.companion(server, namespace, &COMPLETE, Target::Complete);
+            companions.complete =
+                self.companion(server, namespace, &COMPLETE, McpCallTarget::Complete);
         }
         self.companions = Arc::new(companions);
     }
@@ -150,7 +159,7 @@ impl Listing {
         server: &McpServer,
         namespace: &str,
         kind: &Companion,
-        target: Target,
+        target: McpCallTarget,
     ) -> Option<ToolId> {
         let id = companion_id(namespace, kind.name)?;
         let mut declaration =
@@ -165,7 +174,7 @@ impl Listing {
         );
         declaration.kind = ToolKind::Mcp;
         declaration.toolkit.clone_from(&server.name);
-        declaration.loading = Loading::Companion;
+        declaration.loading = LoadingStrategy::Companion;
         let interface = &mut declaration.interface;
         interface.safety.class = ClassFact::Always(EffectClass::Network);
         interface.execution.kind = ExecutionKind::McpServer;

@@ -14,9 +14,9 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use toolpost_model::{AppliedSandbox, ErrorClass, ToolFailure};
 
 use super::{
-    McpEra, McpServer, McpTransport,
-    client::{ConnectError, Connection, Way},
-    desk::{Desk, Told},
+    McpProtocolEra, McpServer, McpTransport,
+    client::{McpConnectError, McpConnectTarget, McpConnection},
+    desk::{McpMessageRouter, UpstreamNotice},
     listening,
     process::Program,
 };
@@ -30,9 +30,9 @@ const UNHEARD: u32 = 3;
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 
 /// A connection in use.
-pub(super) struct Live {
-    pub(super) connection: Connection,
-    pub(super) desk: Arc<Desk>,
+pub(super) struct LiveUpstream {
+    pub(super) connection: McpConnection,
+    pub(super) desk: Arc<McpMessageRouter>,
     program: Option<Program>,
     /// What the program is kept from.
     pub(super) guards: PathGuards,
@@ -57,10 +57,10 @@ pub(super) struct Live {
 pub(super) async fn start(
     server: &McpServer,
     children: Option<&Children>,
-    era: McpEra,
+    era: McpProtocolEra,
     guards: PathGuards,
-    told: &Arc<dyn Fn(Told) + Send + Sync>,
-) -> Result<Live, ToolFailure> {
+    told: &Arc<dyn Fn(UpstreamNotice) + Send + Sync>,
+) -> Result<LiveUpstream, ToolFailure> {
     let whole = server.connect_timeout;
     let starting = ServerStart {
         server,
@@ -69,9 +69,12 @@ pub(super) async fn start(
         told,
     };
     let opened = match (&server.transport, era) {
-        (McpTransport::Stdio(_), McpEra::Auto) => {
+        (McpTransport::Stdio(_), McpProtocolEra::Auto) => {
             let began = Instant::now();
-            match starting.attempt(McpEra::Auto, whole.mul_f64(0.6)).await {
+            match starting
+                .attempt(McpProtocolEra::Auto, whole.mul_f64(0.6))
+                .await
+            {
                 Ok(opened) => opened,
                 Err(failure) if failure.class != ErrorClass::DependencyUnavailable => {
                     return Err(failure);
@@ -80,7 +83,7 @@ pub(super) async fn start(
                     let rest = whole
                         .saturating_sub(began.elapsed())
                         .max(whole.mul_f64(0.4));
-                    starting.attempt(McpEra::Sessions, rest).await?
+                    starting.attempt(McpProtocolEra::Sessions, rest).await?
                 }
             }
         }
@@ -93,7 +96,7 @@ pub(super) async fn start(
         desk,
         program,
     } = opened;
-    Ok(Live {
+    Ok(LiveUpstream {
         connection,
         desk,
         program,
@@ -114,20 +117,20 @@ struct ServerStart<'a> {
     server: &'a McpServer,
     children: Option<&'a Children>,
     guards: &'a PathGuards,
-    told: &'a Arc<dyn Fn(Told) + Send + Sync>,
+    told: &'a Arc<dyn Fn(UpstreamNotice) + Send + Sync>,
 }
 
 /// One that answered.
 struct OpenedConnection {
-    connection: Connection,
-    desk: Arc<Desk>,
+    connection: McpConnection,
+    desk: Arc<McpMessageRouter>,
     program: Option<Program>,
 }
 
 impl ServerStart<'_> {
     async fn attempt(
         &self,
-        era: McpEra,
+        era: McpProtocolEra,
         within: Duration,
     ) -> Result<OpenedConnection, ToolFailure> {
         let Self {
@@ -138,7 +141,11 @@ impl ServerStart<'_> {
         } = *self;
         let of_program = matches!(server.transport, McpTransport::Stdio(_));
         let tell = Arc::clone(told);
-        let desk = Arc::new(Desk::new(&server.name, of_program, move |word| tell(word)));
+        let desk = Arc::new(McpMessageRouter::new(
+            &server.name,
+            of_program,
+            move |word| tell(word),
+        ));
         let (program, way) = match &server.transport {
             McpTransport::Stdio(program) => {
                 let Some(children) = children else {
@@ -147,14 +154,14 @@ impl ServerStart<'_> {
                 };
                 let (program, reading, writing) =
                     Program::start(program, children, guards, &desk).await?;
-                (Some(program), Way::Pipes(reading, writing))
+                (Some(program), McpConnectTarget::Pipes(reading, writing))
             }
-            McpTransport::Http { .. } => (None, Way::Http(&server.transport)),
+            McpTransport::Http { .. } => (None, McpConnectTarget::Http(&server.transport)),
         };
-        let opening = Connection::open(way, era, server.max_message, Arc::clone(&desk));
+        let opening = McpConnection::open(way, era, server.max_message, Arc::clone(&desk));
         let opened = tokio::time::timeout(within, opening)
             .await
-            .unwrap_or(Err(ConnectError::Silent(within)));
+            .unwrap_or(Err(McpConnectError::Silent(within)));
         match opened {
             Ok(connection) => Ok(OpenedConnection {
                 connection,
@@ -173,25 +180,25 @@ impl ServerStart<'_> {
     }
 }
 
-fn not_connected(error: &ConnectError, program: Option<&str>) -> ToolFailure {
+fn not_connected(error: &McpConnectError, program: Option<&str>) -> ToolFailure {
     // A program that ended by itself says more than the handshake that it broke.
     let message = match program {
         Some(told) if !told.starts_with("the host ended") => format!("{error}; {told}"),
         Some(_) | None => error.to_string(),
     };
     let failure = match error {
-        ConnectError::Setup(_) => ToolFailure::of(ErrorClass::SetupRequired, message),
-        ConnectError::Unauthorized(_) => ToolFailure::of(ErrorClass::SetupRequired, message)
+        McpConnectError::Setup(_) => ToolFailure::of(ErrorClass::SetupRequired, message),
+        McpConnectError::Unauthorized(_) => ToolFailure::of(ErrorClass::SetupRequired, message)
             .code("unauthorized")
             .hint("the operator's headers for this server must hold a token that it takes"),
-        ConnectError::Handshake(_) | ConnectError::Silent(_) => {
+        McpConnectError::Handshake(_) | McpConnectError::Silent(_) => {
             ToolFailure::of(ErrorClass::DependencyUnavailable, message).code("server_unreachable")
         }
     };
     failure.untouched()
 }
 
-impl Live {
+impl LiveUpstream {
     /// With the place that it takes until it is gone.
     pub(super) fn at(self, place: OwnedSemaphorePermit) -> Self {
         Self {
@@ -348,12 +355,12 @@ impl Live {
 }
 
 /// A connection that a call uses.
-pub(super) struct InUse(pub(super) Arc<Live>);
+pub(super) struct InUse(pub(super) Arc<LiveUpstream>);
 
 impl std::ops::Deref for InUse {
-    type Target = Arc<Live>;
+    type Target = Arc<LiveUpstream>;
 
-    fn deref(&self) -> &Arc<Live> {
+    fn deref(&self) -> &Arc<LiveUpstream> {
         &self.0
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use similar::TextDiff;
 
-use super::{McpEra, McpNewTools, clean, definition::Definition};
+use super::{McpNewToolPolicy, McpProtocolEra, clean, definition::Definition};
 
 /// The longest diff that is kept and shown.
 const DIFF: usize = 64 * 1024;
@@ -19,22 +19,22 @@ const SESSIONS: &str = "sessions";
 
 /// Accepted definitions of one server, and what is beside them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Manifest {
+pub(super) struct UpstreamManifest {
     /// By native name.
-    pub(super) tools: BTreeMap<String, Pinned>,
+    pub(super) tools: BTreeMap<String, PinnedDefinition>,
     /// Kept back, by native name.
     pub(super) held: BTreeMap<String, Definition>,
     /// What it offers beside tools, as last seen: MCP's capabilities and objects.
     pub(super) beside: Value,
     /// The revision that it was found to speak.
-    pub(super) era: Option<McpEra>,
+    pub(super) era: Option<McpProtocolEra>,
     /// The order in which the server lists its tools.
     pub(super) order: Vec<String>,
 }
 
 /// An accepted definition.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Pinned {
+pub(super) struct PinnedDefinition {
     pub(super) definition: Definition,
     pub(super) digest: String,
     /// The server still lists it.
@@ -43,7 +43,7 @@ pub(super) struct Pinned {
 
 /// Why what was kept cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ManifestError {
+pub(super) enum UpstreamManifestError {
     #[error("it is no JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error("it is no JSON object")]
@@ -56,14 +56,14 @@ pub(super) enum ManifestError {
 
 /// Why a definition is kept back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum DefinitionHoldReason {
     /// It was never seen.
     New,
     /// It is not what was accepted.
     Changed,
 }
 
-impl Change {
+impl DefinitionHoldReason {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -72,13 +72,13 @@ impl Change {
     }
 }
 
-impl Manifest {
+impl UpstreamManifest {
     /// What becomes of it when a server lists this now. `known`: there was one before.
     pub(super) fn updated(
         &self,
         known: bool,
         now: Vec<Definition>,
-        new_tools: McpNewTools,
+        new_tools: McpNewToolPolicy,
     ) -> Self {
         let mut next = self.clone();
         next.held.clear();
@@ -90,9 +90,9 @@ impl Manifest {
             .values_mut()
             .for_each(|pinned| pinned.present = false);
         let take_new = match new_tools {
-            McpNewTools::FirstUse => !known,
-            McpNewTools::Ask => false,
-            McpNewTools::Take => true,
+            McpNewToolPolicy::FirstUse => !known,
+            McpNewToolPolicy::Ask => false,
+            McpNewToolPolicy::Take => true,
         };
         for definition in now {
             let digest = definition.digest();
@@ -118,7 +118,7 @@ impl Manifest {
         let digest = definition.digest();
         self.tools.insert(
             definition.name.clone(),
-            Pinned {
+            PinnedDefinition {
                 definition,
                 digest,
                 present: true,
@@ -136,11 +136,11 @@ impl Manifest {
     }
 
     /// Why a tool is kept back.
-    pub(super) fn change(&self, native: &str) -> Change {
+    pub(super) fn change(&self, native: &str) -> DefinitionHoldReason {
         if self.tools.contains_key(native) {
-            Change::Changed
+            DefinitionHoldReason::Changed
         } else {
-            Change::New
+            DefinitionHoldReason::New
         }
     }
 
@@ -189,7 +189,7 @@ impl Manifest {
             .map(|(name, definition)| (name.clone(), json!(definition.fields)))
             .collect();
         // The newer revision is not remembered: whoever speaks it is asked for it first.
-        let era = (self.era == Some(McpEra::Sessions)).then_some(SESSIONS);
+        let era = (self.era == Some(McpProtocolEra::Sessions)).then_some(SESSIONS);
         let all = json!({
             "version": VERSION, "era": era, "order": self.order, "tools": tools, "held": held,
             "beside": self.beside,
@@ -198,12 +198,12 @@ impl Manifest {
     }
 
     /// Reads what was kept.
-    pub(super) fn read(text: &str) -> Result<Self, ManifestError> {
+    pub(super) fn read(text: &str) -> Result<Self, UpstreamManifestError> {
         let Value::Object(mut all) = serde_json::from_str(text)? else {
-            return Err(ManifestError::Form);
+            return Err(UpstreamManifestError::Form);
         };
         if all.get("version").and_then(Value::as_u64) != Some(VERSION) {
-            return Err(ManifestError::Version);
+            return Err(UpstreamManifestError::Version);
         }
         let mut taken = |field: &str| match all.get_mut(field).map(Value::take) {
             Some(Value::Object(fields)) => fields,
@@ -213,7 +213,7 @@ impl Manifest {
         let mut manifest = Self::default();
         for (name, mut kept) in tools {
             let Value::Object(fields) = kept["definition"].take() else {
-                return Err(ManifestError::Definition(name));
+                return Err(UpstreamManifestError::Definition(name));
             };
             let definition = Definition {
                 name: name.clone(),
@@ -224,7 +224,7 @@ impl Manifest {
             let present = kept["present"].as_bool().unwrap_or(true);
             manifest.tools.insert(
                 name,
-                Pinned {
+                PinnedDefinition {
                     definition,
                     digest,
                     present,
@@ -248,7 +248,7 @@ impl Manifest {
             .get("era")
             .and_then(Value::as_str)
             .filter(|era| *era == SESSIONS);
-        manifest.era = era.map(|_| McpEra::Sessions);
+        manifest.era = era.map(|_| McpProtocolEra::Sessions);
         manifest.beside = all.remove("beside").unwrap_or_default();
         Ok(manifest)
     }
@@ -258,8 +258,8 @@ impl Manifest {
 mod tests {
     use serde_json::json;
 
-    use super::{Change, Manifest};
-    use crate::mcp::{McpNewTools, definition::Definition};
+    use super::{DefinitionHoldReason, UpstreamManifest};
+    use crate::mcp::{McpNewToolPolicy, definition::Definition};
 
     fn tool(name: &str, about: &str) -> Definition {
         let entry =
@@ -267,7 +267,7 @@ mod tests {
         Definition::read(entry, "s").unwrap()
     }
 
-    fn names(manifest: &Manifest) -> Vec<&str> {
+    fn names(manifest: &UpstreamManifest) -> Vec<&str> {
         manifest
             .offered()
             .map(|definition| definition.name.as_str())
@@ -276,18 +276,18 @@ mod tests {
 
     #[test]
     fn a_first_sight_is_taken_and_later_ones_are_kept_back() {
-        let first = Manifest::default().updated(
+        let first = UpstreamManifest::default().updated(
             false,
             vec![tool("b", "1"), tool("a", "1")],
-            McpNewTools::FirstUse,
+            McpNewToolPolicy::FirstUse,
         );
         assert_eq!(names(&first), ["b", "a"]);
         let now = vec![tool("a", "2\u{202e}"), tool("b", "1"), tool("c", "1")];
-        let mut next = first.updated(true, now, McpNewTools::FirstUse);
+        let mut next = first.updated(true, now, McpNewToolPolicy::FirstUse);
         assert_eq!(names(&next), ["b"]);
         assert_eq!(
             (next.change("a"), next.change("c")),
-            (Change::Changed, Change::New)
+            (DefinitionHoldReason::Changed, DefinitionHoldReason::New)
         );
         let diff = next.diff("a");
         assert!(
@@ -296,26 +296,30 @@ mod tests {
         );
         assert!(next.accept("a") && !next.accept("x"));
         assert_eq!(names(&next), ["a", "b"]);
-        assert_eq!(Manifest::read(&next.text()).unwrap(), next);
+        assert_eq!(UpstreamManifest::read(&next.text()).unwrap(), next);
     }
 
     #[test]
     fn each_wish_about_new_tools_is_kept() {
         let now = || vec![tool("a", "1")];
-        let ask = Manifest::default().updated(false, now(), McpNewTools::Ask);
+        let ask = UpstreamManifest::default().updated(false, now(), McpNewToolPolicy::Ask);
         assert!(names(&ask).is_empty() && ask.held.len() == 1);
-        let take = Manifest::default().updated(true, now(), McpNewTools::Take);
+        let take = UpstreamManifest::default().updated(true, now(), McpNewToolPolicy::Take);
         assert_eq!(names(&take), ["a"]);
-        let changed = take.updated(true, vec![tool("a", "2")], McpNewTools::Take);
+        let changed = take.updated(true, vec![tool("a", "2")], McpNewToolPolicy::Take);
         assert!(names(&changed).is_empty());
     }
 
     #[test]
     fn a_tool_that_comes_back_as_it_was_is_known() {
-        let first = Manifest::default().updated(false, vec![tool("a", "1")], McpNewTools::FirstUse);
-        let gone = first.updated(true, vec![], McpNewTools::FirstUse);
+        let first = UpstreamManifest::default().updated(
+            false,
+            vec![tool("a", "1")],
+            McpNewToolPolicy::FirstUse,
+        );
+        let gone = first.updated(true, vec![], McpNewToolPolicy::FirstUse);
         assert!(names(&gone).is_empty());
-        let back = gone.updated(true, vec![tool("a", "1")], McpNewTools::FirstUse);
+        let back = gone.updated(true, vec![tool("a", "1")], McpNewToolPolicy::FirstUse);
         assert_eq!(names(&back), ["a"]);
     }
 }

@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
-use toolpost_model::{Content, ErrorClass, ToolFailure, ToolOutput, visible_line, visible_text};
+use toolpost_model::{
+    ErrorClass, ResultContent, ToolFailure, ToolOutput, visible_line, visible_text,
+};
 
 use super::{
     clean::{line, shortened},
-    client::RequestError,
+    client::McpRequestError,
 };
 
 /// The code of a call that never left the host.
@@ -65,7 +67,7 @@ fn meta(answer: &mut Map<String, Value>) -> Option<Box<Map<String, Value>>> {
 }
 
 /// A piece of content. One of a kind that nobody knows is shown as it came.
-fn content(mut piece: Value) -> Content {
+fn content(mut piece: Value) -> ResultContent {
     let kind = piece["type"].as_str().unwrap_or_default().to_owned();
     let size = piece["size"].as_u64();
     let mut text = |pointer: &str| match piece.pointer_mut(pointer).map(Value::take) {
@@ -81,16 +83,16 @@ fn content(mut piece: Value) -> Content {
     let media =
         |given: Option<String>| given.unwrap_or_else(|| "application/octet-stream".to_owned());
     let read = match kind.as_str() {
-        "text" => text("/text").map(Content::text),
-        "image" => text("/data").map(|data| Content::Image {
+        "text" => text("/text").map(ResultContent::text),
+        "image" => text("/data").map(|data| ResultContent::Image {
             data,
             media_type: media(text("/mimeType")),
         }),
-        "audio" => text("/data").map(|data| Content::Audio {
+        "audio" => text("/data").map(|data| ResultContent::Audio {
             data,
             media_type: media(text("/mimeType")),
         }),
-        "resource" => text("/resource/uri").map(|uri| Content::Resource {
+        "resource" => text("/resource/uri").map(|uri| ResultContent::Resource {
             uri,
             media_type: text("/resource/mimeType"),
             text: text("/resource/text"),
@@ -100,7 +102,7 @@ fn content(mut piece: Value) -> Content {
             let (name, title, description) = (text("/name"), text("/title"), text("/description"));
             let media_type = text("/mimeType");
             let name = name.unwrap_or_else(|| uri.clone());
-            Content::Link {
+            ResultContent::Link {
                 name,
                 title,
                 description,
@@ -111,25 +113,25 @@ fn content(mut piece: Value) -> Content {
         }),
         _ => None,
     };
-    let mut read = read.unwrap_or_else(|| Content::text(piece.to_string()));
+    let mut read = read.unwrap_or_else(|| ResultContent::text(piece.to_string()));
     write_out_hidden(&mut read);
     read
 }
 
 /// Texts that a model reads get their control and other hidden characters written out, as those of the native tools
 /// do. Bytes, types and addresses are a program's and stay.
-fn write_out_hidden(content: &mut Content) {
+fn write_out_hidden(content: &mut ResultContent) {
     let write_out = |text: &mut String, shown: fn(&str) -> Cow<'_, str>| {
         if let Cow::Owned(written_out) = shown(text) {
             *text = written_out;
         }
     };
     match content {
-        Content::Text { text }
-        | Content::Resource {
+        ResultContent::Text { text }
+        | ResultContent::Resource {
             text: Some(text), ..
         } => write_out(text, visible_text),
-        Content::Link {
+        ResultContent::Link {
             name,
             title,
             description,
@@ -143,10 +145,10 @@ fn write_out_hidden(content: &mut Content) {
                 .iter_mut()
                 .for_each(|description| write_out(description, visible_text));
         }
-        Content::Image { .. }
-        | Content::Audio { .. }
-        | Content::Binary { .. }
-        | Content::Resource { text: None, .. } => {}
+        ResultContent::Image { .. }
+        | ResultContent::Audio { .. }
+        | ResultContent::Binary { .. }
+        | ResultContent::Resource { text: None, .. } => {}
     }
 }
 
@@ -157,21 +159,21 @@ fn unreadable(why: &str) -> ToolFailure {
 }
 
 /// Why there is no answer, as the caller should know it.
-pub(super) fn failure(error: RequestError, server: &str) -> ToolFailure {
+pub(super) fn failure(error: McpRequestError, server: &str) -> ToolFailure {
     match error {
-        RequestError::Remote {
+        McpRequestError::Remote {
             code,
             message,
             data,
         } => remote(code, &message, data, server),
-        RequestError::Unsent(why) => {
+        McpRequestError::Unsent(why) => {
             let message =
                 format!("the connection to `{server}` was gone before the call was sent: {why}");
             ToolFailure::of(ErrorClass::DependencyUnavailable, message)
                 .code(NOT_SENT)
                 .untouched()
         }
-        RequestError::Busy { status, after } => {
+        McpRequestError::Busy { status, after } => {
             let message = format!("`{server}` takes no requests for now (HTTP {status})");
             let failure = ToolFailure::of(ErrorClass::RateLimited, message)
                 .code("server_busy")
@@ -183,14 +185,14 @@ pub(super) fn failure(error: RequestError, server: &str) -> ToolFailure {
                 None => failure,
             }
         }
-        RequestError::Unauthorized(why) => {
+        McpRequestError::Unauthorized(why) => {
             let message = format!("`{server}` refuses the host: {why}");
             ToolFailure::of(ErrorClass::SetupRequired, message)
                 .code("unauthorized")
                 .hint("the operator's headers for this server must hold a token that it takes")
                 .untouched()
         }
-        RequestError::Lost(why) => {
+        McpRequestError::Lost(why) => {
             let message = format!(
                 "the connection to `{server}` broke while it was at work, and nobody knows how far it got: {why}"
             );
@@ -198,7 +200,7 @@ pub(super) fn failure(error: RequestError, server: &str) -> ToolFailure {
                 .code("connection_lost")
                 .hint("look at what the call would have changed before sending it again")
         }
-        RequestError::Unreadable(why) => unreadable(&why),
+        McpRequestError::Unreadable(why) => unreadable(&why),
     }
 }
 
@@ -229,7 +231,7 @@ fn remote(code: i32, message: &str, data: Option<Value>, server: &str) -> ToolFa
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use toolpost_model::Content;
+    use toolpost_model::ResultContent;
 
     use super::of_tool;
 
@@ -245,12 +247,12 @@ mod tests {
         }))
         .unwrap();
         let [
-            Content::Text { text },
-            Content::Resource {
+            ResultContent::Text { text },
+            ResultContent::Resource {
                 text: Some(resource),
                 ..
             },
-            Content::Link { name, .. },
+            ResultContent::Link { name, .. },
         ] = output.content.as_slice()
         else {
             panic!("{:?}", output.content)

@@ -9,11 +9,13 @@ use tokio::{
     sync::{mpsc, watch},
     time::timeout,
 };
-use toolpost_model::{Access, AppliedSandbox, ErrorClass, ToolFailure};
-use toolpost_sandbox::{Ended, PRIVATE_TMP, Process, Root, Stderr, Stdin};
+use toolpost_model::{AppliedSandbox, ErrorClass, ResourceAccess, ToolFailure};
+use toolpost_sandbox::{
+    CommandExit, PRIVATE_TMP, SandboxRoot, SandboxedProcess, StderrTarget, Stdin,
+};
 
-use super::{McpProgram, clean, desk::Desk};
-use crate::native::{Child, Children, PathGuards, ProgramSight};
+use super::{McpProgram, clean, desk::McpMessageRouter};
+use crate::native::{ChildProcessSpec, Children, PathGuards, ProgramSight};
 
 /// How long a program may take to end once its input is closed.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
@@ -37,7 +39,7 @@ impl Program {
         program: &McpProgram,
         children: &Children,
         guards: &PathGuards,
-        desk: &Arc<Desk>,
+        desk: &Arc<McpMessageRouter>,
     ) -> Result<(Self, Receiver, Sender), ToolFailure> {
         if let Some(hidden) = program.named_files().find(|path| guards.hides(path)) {
             return Err(hidden_program(hidden));
@@ -97,9 +99,9 @@ pub(super) fn sight(
         })?,
     };
     sight.readable.extend(program.readable.iter().cloned());
-    let writable = program.writable.iter().map(|path| Root {
+    let writable = program.writable.iter().map(|path| SandboxRoot {
         path: path.clone(),
-        access: Access::Write,
+        access: ResourceAccess::Write,
     });
     sight.roots.extend(writable);
     // The program and the scripts it is started with must be readable, wherever they lie. What lies in a root is that
@@ -133,7 +135,7 @@ fn child(
     children: &Children,
     sight: &ProgramSight,
     guards: &PathGuards,
-) -> Child {
+) -> ChildProcessSpec {
     let mut argv: Vec<OsString> = vec![program.command.clone().into()];
     argv.extend(program.args.iter().map(OsString::from));
     // The operator's own values for this very program: no name is refused.
@@ -157,20 +159,20 @@ fn child(
         }
     };
     let directory = program.directory.clone().unwrap_or_else(usual);
-    Child {
+    ChildProcessSpec {
         argv,
         environment,
         directory,
         stdin: Stdin::Piped,
-        stderr: Stderr::Piped,
+        stderr: StderrTarget::Piped,
         confines,
     }
 }
 
 /// Keeps a process until its end.
 async fn keep(
-    mut process: Process,
-    desk: Arc<Desk>,
+    mut process: SandboxedProcess,
+    desk: Arc<McpMessageRouter>,
     mut ending: mpsc::UnboundedReceiver<Duration>,
     gone: watch::Sender<Option<Arc<str>>>,
 ) {
@@ -204,7 +206,7 @@ async fn keep(
 }
 
 /// Hears standard error: its lines for the operator, the last of them for the story of its end.
-async fn hear(stderr: Option<Receiver>, desk: &Desk, words: &Mutex<Vec<u8>>) {
+async fn hear(stderr: Option<Receiver>, desk: &McpMessageRouter, words: &Mutex<Vec<u8>>) {
     let Some(mut stderr) = stderr else { return };
     let (mut buffer, mut line) = (vec![0; 8 << 10], Vec::new());
     while let Some(length) = stderr
@@ -230,21 +232,21 @@ async fn hear(stderr: Option<Receiver>, desk: &Desk, words: &Mutex<Vec<u8>>) {
     tell(desk, &mut line);
 }
 
-fn tell(desk: &Desk, line: &mut Vec<u8>) {
+fn tell(desk: &McpMessageRouter, line: &mut Vec<u8>) {
     let text = String::from_utf8_lossy(&std::mem::take(line)).into_owned();
     if !text.trim().is_empty() {
         desk.line(clean::line(&text, LINE));
     }
 }
 
-fn how(ended: Option<Ended>, killed: Ended, words: &str) -> String {
+fn how(ended: Option<CommandExit>, killed: CommandExit, words: &str) -> String {
     let told = match ended {
         None => "the host ended the program".to_owned(),
         Some(_) if killed.out_of_memory => "the program ran out of memory".to_owned(),
-        Some(Ended {
+        Some(CommandExit {
             code: Some(code), ..
         }) => format!("the program ended with exit code {code}"),
-        Some(Ended {
+        Some(CommandExit {
             signal: Some(signal),
             ..
         }) => format!("the program was ended by signal {signal}"),

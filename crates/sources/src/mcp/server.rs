@@ -21,14 +21,14 @@ use toolpost_model::{
 };
 
 use super::{
-    McpEra, McpParts, McpServer, McpSharing, McpStart, McpTransport,
+    McpParts, McpProtocolEra, McpServer, McpSharing, McpStartPolicy, McpTransport,
     definition::problem,
-    desk::Told,
+    desk::UpstreamNotice,
     fetch,
-    link::{self, Link, OutdatedProgram},
-    listing::{Listing, Target},
-    live::{self, Live},
-    manifest::Manifest,
+    link::{self, OutdatedProgram, UpstreamLink},
+    listing::{McpCallTarget, UpstreamListing},
+    live::{self, LiveUpstream},
+    manifest::UpstreamManifest,
     outcome,
 };
 use crate::native::{Children, PathGuards};
@@ -44,15 +44,15 @@ const LISTED_WITHIN: Duration = Duration::from_secs(25);
 const PLACES: usize = 64;
 
 /// One server.
-pub(super) struct Server {
+pub(super) struct McpUpstream {
     me: Weak<Self>,
     pub(super) settings: McpServer,
     pub(super) children: Option<Children>,
     pins: Arc<dyn PinStore>,
     pub(super) feed: OnceLock<SourceFeed>,
     /// What was accepted; `None` while it was not read yet.
-    manifest: tokio::sync::Mutex<Option<Kept>>,
-    listing: Mutex<Arc<Listing>>,
+    manifest: tokio::sync::Mutex<Option<LoadedManifest>>,
+    listing: Mutex<Arc<UpstreamListing>>,
     /// The list that the host has is not what the server offers.
     stale: AtomicBool,
     /// Whoever compares does so alone; others wait and use what came of it.
@@ -60,10 +60,10 @@ pub(super) struct Server {
     other_resources: AtomicBool,
     other_prompts: AtomicBool,
     telling: AtomicBool,
-    era: Mutex<Option<McpEra>>,
+    era: Mutex<Option<McpProtocolEra>>,
     /// The way for everybody, and to the list.
-    pub(super) link: Arc<Link>,
-    sessions: Mutex<HashMap<SessionId, Arc<Link>>>,
+    pub(super) link: Arc<UpstreamLink>,
+    sessions: Mutex<HashMap<SessionId, Arc<UpstreamLink>>>,
     places: Arc<Semaphore>,
     closed: AtomicBool,
 }
@@ -73,8 +73,8 @@ const SETUP_REQUIRED: &str = "setup_required";
 
 /// A manifest, and whether it was ever kept.
 #[derive(Clone, Default)]
-struct Kept {
-    manifest: Manifest,
+struct LoadedManifest {
+    manifest: UpstreamManifest,
     known: bool,
     /// It was read from a server in this life of the host.
     fresh: bool,
@@ -85,7 +85,7 @@ struct Kept {
     unreadable: Option<String>,
 }
 
-impl Server {
+impl McpUpstream {
     pub(super) fn new(parts: McpParts) -> Arc<Self> {
         let McpParts {
             server,
@@ -109,7 +109,7 @@ impl Server {
             other_prompts: AtomicBool::new(false),
             telling: AtomicBool::new(false),
             era: Mutex::default(),
-            link: Link::new(Weak::clone(me)),
+            link: UpstreamLink::new(Weak::clone(me)),
             sessions: Mutex::default(),
             places: Arc::new(Semaphore::new(PLACES)),
             closed: AtomicBool::new(false),
@@ -146,25 +146,25 @@ impl Server {
     }
 
     /// What a server says beside any call.
-    pub(super) fn hear(&self, told: Told) {
+    pub(super) fn hear(&self, told: UpstreamNotice) {
         match told {
-            Told::Line(line) => self.log(line),
-            Told::Tools => {
+            UpstreamNotice::Line(line) => self.log(line),
+            UpstreamNotice::Tools => {
                 self.stale.store(true, Ordering::Release);
                 self.tools_changed();
             }
             // Told on once the new list is there.
-            Told::Resources => {
+            UpstreamNotice::Resources => {
                 self.other_resources.store(true, Ordering::Release);
                 self.stale.store(true, Ordering::Release);
                 self.tools_changed();
             }
-            Told::Prompts => {
+            UpstreamNotice::Prompts => {
                 self.other_prompts.store(true, Ordering::Release);
                 self.stale.store(true, Ordering::Release);
                 self.tools_changed();
             }
-            Told::Updated(uri) => self.notify(SourceNotice::ResourceUpdated(uri)),
+            UpstreamNotice::Updated(uri) => self.notify(SourceNotice::ResourceUpdated(uri)),
         }
     }
 
@@ -173,7 +173,7 @@ impl Server {
         &self,
         watched: &[String],
         guards: PathGuards,
-    ) -> Result<Live, ToolFailure> {
+    ) -> Result<LiveUpstream, ToolFailure> {
         self.load().await;
         if let Some(why) = self.unreadable().await {
             let failure = ToolFailure::of(ErrorClass::SetupRequired, why);
@@ -183,13 +183,13 @@ impl Server {
             return Err(crowded());
         };
         let me = Weak::clone(&self.me);
-        let told: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(move |word| {
+        let told: Arc<dyn Fn(UpstreamNotice) + Send + Sync> = Arc::new(move |word| {
             if let Some(server) = me.upgrade() {
                 server.hear(word);
             }
         });
         let era = match self.settings.era {
-            McpEra::Auto => self.era.lock().unwrap_or(McpEra::Auto),
+            McpProtocolEra::Auto => self.era.lock().unwrap_or(McpProtocolEra::Auto),
             given => given,
         };
         let started = live::start(&self.settings, self.children.as_ref(), era, guards, &told).await;
@@ -202,12 +202,12 @@ impl Server {
             }
         };
         let found = if live.connection.facts.stateless {
-            McpEra::Stateless
+            McpProtocolEra::Stateless
         } else {
-            McpEra::Sessions
+            McpProtocolEra::Sessions
         };
         // One that speaks the newer revision may be asked for either.
-        *self.era.lock() = Some(found).filter(|era| *era == McpEra::Sessions);
+        *self.era.lock() = Some(found).filter(|era| *era == McpProtocolEra::Sessions);
         let patience = self.settings.connect_timeout;
         if !tokio::time::timeout(patience, live.introduce(watched))
             .await
@@ -242,16 +242,16 @@ impl Server {
         let loaded = tokio::task::spawn_blocking(move || pins.load(&name)).await;
         let (kept, trouble) = match loaded {
             Ok(Ok(None)) => (None, None),
-            Ok(Ok(Some(text))) => match Manifest::read(&text) {
+            Ok(Ok(Some(text))) => match UpstreamManifest::read(&text) {
                 Ok(manifest) => (Some(manifest), None),
                 Err(why) => (
-                    Some(Manifest::default()),
+                    Some(UpstreamManifest::default()),
                     Some(format!("the accepted definitions are damaged: {why}")),
                 ),
             },
             // Nothing is taken on first sight that may have been refused before.
-            Ok(Err(error)) => (Some(Manifest::default()), Some(error.to_string())),
-            Err(error) => (Some(Manifest::default()), Some(error.to_string())),
+            Ok(Err(error)) => (Some(UpstreamManifest::default()), Some(error.to_string())),
+            Err(error) => (Some(UpstreamManifest::default()), Some(error.to_string())),
         };
         let known = kept.is_some();
         let kept = kept.unwrap_or_default();
@@ -259,16 +259,16 @@ impl Server {
         let problems = trouble
             .clone()
             .map(|message| problem(&self.settings.name, SETUP_REQUIRED, message));
-        *self.listing.lock() = Arc::new(Listing::of(
+        *self.listing.lock() = Arc::new(UpstreamListing::of(
             &self.settings,
             &kept,
             problems.into_iter().collect(),
         ));
-        *manifest = Some(Kept {
+        *manifest = Some(LoadedManifest {
             manifest: kept,
             known,
             unreadable: trouble,
-            ..Kept::default()
+            ..LoadedManifest::default()
         });
     }
 
@@ -281,16 +281,16 @@ impl Server {
     }
 
     /// Lists a server, and keeps what is accepted of it.
-    async fn compare(&self, live: &Live) -> Result<(), ToolFailure> {
+    async fn compare(&self, live: &LiveUpstream) -> Result<(), ToolFailure> {
         let mut mark = Stale::begin(&self.stale);
         let fetched = fetch::everything(&live.connection, &self.settings).await;
         let fetched =
             fetched.map_err(|error| outcome::failure(error, &self.settings.name).untouched())?;
         let mut manifest = self.manifest.lock().await;
         // Stays in its place until the new one is whole. One that is missing says nothing of what was refused before.
-        let kept = manifest.clone().unwrap_or(Kept {
+        let kept = manifest.clone().unwrap_or(LoadedManifest {
             known: true,
-            ..Kept::default()
+            ..LoadedManifest::default()
         });
         let mut next = kept
             .manifest
@@ -301,9 +301,9 @@ impl Server {
         if !kept.known || next != kept.manifest {
             problems.extend(self.keep(&next).await);
         }
-        let listing = Arc::new(Listing::of(&self.settings, &next, problems));
+        let listing = Arc::new(UpstreamListing::of(&self.settings, &next, problems));
         let before = std::mem::replace(&mut *self.listing.lock(), Arc::clone(&listing));
-        *manifest = Some(Kept {
+        *manifest = Some(LoadedManifest {
             manifest: next,
             known: true,
             fresh: true,
@@ -326,7 +326,7 @@ impl Server {
 
     /// Compares what a connection offers where the server said that it is not what it was. Until that is done nobody knows
     /// what a tool does.
-    pub(super) async fn look_again(&self, live: &Live) -> Result<(), ToolFailure> {
+    pub(super) async fn look_again(&self, live: &LiveUpstream) -> Result<(), ToolFailure> {
         if !self.stale.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -340,8 +340,8 @@ impl Server {
         compared.await.unwrap_or_else(|_| Err(not_listed()))
     }
 
-    fn tell_changes(&self, before: &Listing, now: &Listing) {
-        let ids = |listing: &Listing| -> Vec<String> {
+    fn tell_changes(&self, before: &UpstreamListing, now: &UpstreamListing) {
+        let ids = |listing: &UpstreamListing| -> Vec<String> {
             listing
                 .declarations
                 .iter()
@@ -365,7 +365,7 @@ impl Server {
     }
 
     /// Keeps a manifest. A problem, where that failed: the next life of the host would know less.
-    async fn keep(&self, manifest: &Manifest) -> Option<SourceProblem> {
+    async fn keep(&self, manifest: &UpstreamManifest) -> Option<SourceProblem> {
         let (pins, name, text) = (
             Arc::clone(&self.pins),
             self.settings.name.clone(),
@@ -385,7 +385,7 @@ impl Server {
     }
 
     /// The tools now. Nothing is started for what is known from before.
-    pub(super) async fn list(&self) -> Result<Arc<Listing>, SourceError> {
+    pub(super) async fn list(&self) -> Result<Arc<UpstreamListing>, SourceError> {
         self.load().await;
         let failure = match self.link.tried_beside() {
             Some(failure) => failure,
@@ -429,7 +429,7 @@ impl Server {
             .as_ref()
             .map_or((false, false), |kept| (kept.known, kept.fresh));
         if fresh
-            || (known && self.settings.start == McpStart::Lazy)
+            || (known && self.settings.start == McpStartPolicy::Lazy)
             || self.closed.load(Ordering::Acquire)
         {
             return Ok(());
@@ -467,7 +467,7 @@ impl Server {
     }
 
     /// What was last listed.
-    pub(super) fn listing(&self) -> Arc<Listing> {
+    pub(super) fn listing(&self) -> Arc<UpstreamListing> {
         Arc::clone(&self.listing.lock())
     }
 
@@ -547,20 +547,24 @@ impl Server {
                 reason: problem.message,
             });
         }
-        *self.listing.lock() = Arc::new(Listing::of(&self.settings, &next, kept.problems.clone()));
+        *self.listing.lock() = Arc::new(UpstreamListing::of(
+            &self.settings,
+            &next,
+            kept.problems.clone(),
+        ));
         kept.manifest = next;
         Ok(held.into_iter().map(|(id, _)| id).collect())
     }
 
     /// The way that a session's calls take.
-    pub(super) fn way(&self, session: &SessionId) -> Arc<Link> {
+    pub(super) fn way(&self, session: &SessionId) -> Arc<UpstreamLink> {
         match self.settings.sharing {
             McpSharing::Host => Arc::clone(&self.link),
             McpSharing::Session => {
                 let mut sessions = self.sessions.lock();
                 let link = sessions
                     .entry(session.clone())
-                    .or_insert_with(|| Link::new(Weak::clone(&self.me)));
+                    .or_insert_with(|| UpstreamLink::new(Weak::clone(&self.me)));
                 Arc::clone(link)
             }
         }
@@ -582,14 +586,14 @@ impl Server {
     }
 
     /// What a call of this tool asks for, now that the server is there.
-    pub(super) fn target(&self, tool: &ToolId) -> Option<Target> {
+    pub(super) fn target(&self, tool: &ToolId) -> Option<McpCallTarget> {
         self.listing().targets.get(tool).cloned()
     }
 
     /// Ends everything.
     pub(super) async fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        let mut links: Vec<Arc<Link>> =
+        let mut links: Vec<Arc<UpstreamLink>> =
             self.sessions.lock().drain().map(|(_, link)| link).collect();
         links.push(Arc::clone(&self.link));
         futures_util::future::join_all(links.iter().map(|link| link.close())).await;

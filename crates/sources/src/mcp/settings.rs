@@ -7,7 +7,7 @@ use std::{
 };
 
 use globset::GlobSet;
-use toolpost_model::{Naming, SandboxProfile, Secret};
+use toolpost_model::{SandboxProfile, Secret, WireNaming};
 use url::Url;
 
 /// One MCP server, as the operator describes it.
@@ -18,15 +18,15 @@ pub struct McpServer {
     /// How it is reached.
     pub transport: McpTransport,
     /// Which revision of the protocol is spoken.
-    pub era: McpEra,
+    pub era: McpProtocolEra,
     /// How its tools are named on the wire.
-    pub naming: Naming,
+    pub naming: WireNaming,
     /// Who shares a connection.
     pub sharing: McpSharing,
     /// When it is started.
-    pub start: McpStart,
+    pub start: McpStartPolicy,
     /// What becomes of definitions that were never seen before. Changed ones are always kept back.
-    pub new_tools: McpNewTools,
+    pub new_tools: McpNewToolPolicy,
     /// Tools that are taken, by their names there. `None`: all.
     pub allow: Option<GlobSet>,
     /// Tools that are left out, by their names there.
@@ -98,7 +98,7 @@ impl McpProgram {
 
 /// Which revision of the protocol is spoken with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum McpEra {
+pub enum McpProtocolEra {
     /// What it answers: the stateless one first, then the one with sessions.
     #[default]
     Auto,
@@ -120,7 +120,7 @@ pub enum McpSharing {
 
 /// When a server is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum McpStart {
+pub enum McpStartPolicy {
     /// At the first call, where its definitions are known from an earlier time; else with the host.
     #[default]
     Lazy,
@@ -130,7 +130,7 @@ pub enum McpStart {
 
 /// What becomes of definitions that were never seen before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum McpNewTools {
+pub enum McpNewToolPolicy {
     /// A server that was never seen is taken as it is, since the operator named it. What it adds later is kept back.
     #[default]
     FirstUse,

@@ -4,13 +4,13 @@ use std::sync::{Arc, atomic::Ordering};
 
 use toolpost_core::PinStore;
 use toolpost_model::{
-    BoxFuture, CallInput, Companions, Declaration, EffectOrigin, Naming, Refusal, SandboxPlan,
+    BoxFuture, CallInput, Companions, Declaration, EffectOrigin, InputRefusal, SandboxPlan,
     SandboxProfile, SessionScope, Source, SourceError, SourceFeed, SourceHealth, SourceProblem,
-    SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
+    SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput, WireNaming,
 };
 use toolpost_sandbox::Launcher;
 
-use super::{McpServer, McpTransport, call, link::Link, server::Server};
+use super::{McpServer, McpTransport, call, link::UpstreamLink, server::McpUpstream};
 use crate::native::{ChildSettings, Workspace};
 
 /// What an MCP server is made of.
@@ -29,14 +29,14 @@ pub struct McpParts {
 
 /// An MCP server as a source. Nothing is started before the first `list`.
 pub struct McpSource {
-    server: Arc<Server>,
+    server: Arc<McpUpstream>,
 }
 
 impl McpSource {
     /// From its parts.
     pub fn new(parts: McpParts) -> Self {
         Self {
-            server: Server::new(parts),
+            server: McpUpstream::new(parts),
         }
     }
 }
@@ -50,7 +50,7 @@ impl Source for McpSource {
         EffectOrigin::Claimed
     }
 
-    fn naming(&self) -> Naming {
+    fn naming(&self) -> WireNaming {
         self.server.settings.naming
     }
 
@@ -84,7 +84,7 @@ impl Source for McpSource {
     ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
         let link = self.server.way(&session.session_id);
         link.audience.join(&session.principal);
-        let opened = Opened {
+        let opened = McpUpstreamSession {
             server: Arc::clone(&self.server),
             link,
             session: session.clone(),
@@ -104,13 +104,13 @@ impl Source for McpSource {
 }
 
 /// A server, opened for a session.
-struct Opened {
-    server: Arc<Server>,
-    link: Arc<Link>,
+struct McpUpstreamSession {
+    server: Arc<McpUpstream>,
+    link: Arc<UpstreamLink>,
     session: SessionScope,
 }
 
-impl Opened {
+impl McpUpstreamSession {
     /// Whether rules keep paths from the caller that the server's program must be kept from.
     fn must_guard(&self) -> bool {
         self.server.must_guard(Some(&self.session.principal))
@@ -124,8 +124,8 @@ impl Opened {
     }
 }
 
-impl SourceSession for Opened {
-    fn check(&self, _: &ToolId, _: &CallInput) -> Result<(), Refusal> {
+impl SourceSession for McpUpstreamSession {
+    fn check(&self, _: &ToolId, _: &CallInput) -> Result<(), InputRefusal> {
         match (self.profile(), &self.server.children) {
             (Some(profile), Some(children)) => children.check(profile),
             (Some(_), None) | (None, _) => Ok(()),

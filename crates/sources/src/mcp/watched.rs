@@ -11,13 +11,13 @@ const ADDRESSES: usize = 1_024;
 /// The addresses, and who wants to hear of each. Wishes are not counted: a session wants an address or it does not, and
 /// takes back nothing but its own.
 #[derive(Default)]
-pub(super) struct Watched {
+pub(super) struct WatchedResources {
     wishes: Mutex<BTreeMap<String, HashSet<SessionId>>>,
     /// What is told to the server goes one by one: a word that overtakes another would undo it.
     telling: tokio::sync::Mutex<()>,
 }
 
-impl Watched {
+impl WatchedResources {
     /// Waits for the turn to change something.
     pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.telling.lock().await
@@ -89,11 +89,11 @@ impl Watched {
 mod tests {
     use toolpost_model::SessionId;
 
-    use super::{ADDRESSES, Watched};
+    use super::{ADDRESSES, WatchedResources};
 
     #[test]
     fn addresses_are_bounded() {
-        let (watched, session) = (Watched::default(), SessionId::new("a"));
+        let (watched, session) = (WatchedResources::default(), SessionId::new("a"));
         for at in 0..ADDRESSES {
             let uri = format!("x://{at}");
             assert!(watched.is_first(&uri).unwrap());
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_session_takes_back_only_what_is_its_own() {
-        let (watched, [a, b]) = (Watched::default(), ["a", "b"].map(SessionId::new));
+        let (watched, [a, b]) = (WatchedResources::default(), ["a", "b"].map(SessionId::new));
         for (session, uri) in [(&a, "x://1"), (&a, "x://1"), (&b, "x://1"), (&b, "x://2")] {
             watched.add(session, uri);
         }

@@ -11,17 +11,17 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolpost_model::{
-    ArtifactRef, CallInput, CallReport, ClassFact, Content, Declaration, Disposition, DynTool,
-    EffectClass, Effects, InvocationId, Loading, Redactions, Refusal, RiskLevel, ToolError,
-    ToolFailure, ToolId, ToolKind, ToolOutput, schema_of,
+    ArtifactRef, CallInput, CallReport, ClassFact, Declaration, Disposition, DynTool, EffectClass,
+    Effects, InputRefusal, InvocationId, LoadingStrategy, Redactions, ResultContent, RiskLevel,
+    ToolError, ToolFailure, ToolId, ToolKind, ToolOutput, schema_of,
 };
 
-use self::{call_cancel::CallCancel, call_result::CallResult};
+use self::{call_cancel::CallCancel, call_result::CallResultTool};
 use super::literal;
 
 /// The tools.
 pub(super) fn tools() -> Vec<Arc<dyn DynTool>> {
-    vec![Arc::new(CallResult), Arc::new(CallCancel)]
+    vec![Arc::new(CallResultTool), Arc::new(CallCancel)]
 }
 
 /// What both have in common. Deferred: only who starts calls in the background needs them.
@@ -29,9 +29,9 @@ fn declare<In: JsonSchema>(name: &str, description: &str) -> Declaration {
     let mut declaration = Declaration::new(literal(ToolId::new("calls", name)), description);
     declaration.kind = ToolKind::Result;
     declaration.toolkit = "calls".to_owned();
-    declaration.loading = Loading::Deferred;
+    declaration.loading = LoadingStrategy::Deferred;
     declaration.input.schema = Arc::new(schema_of::<In>());
-    declaration.output.schema = Some(Arc::new(schema_of::<Standing>()));
+    declaration.output.schema = Some(Arc::new(schema_of::<CallStatusResult>()));
     declaration.tags = vec!["calls".to_owned(), "background".to_owned()];
     let interface = &mut declaration.interface;
     interface.safety.class = ClassFact::Always(EffectClass::Read);
@@ -54,9 +54,9 @@ fn call_named(text: &str) -> Result<InvocationId, String> {
         .map_err(|_| format!("`{}` is not the id of a call", text.escape_debug()))
 }
 
-fn check_id(input: &CallInput) -> Result<(), Refusal> {
+fn check_id(input: &CallInput) -> Result<(), InputRefusal> {
     match input.arguments().str("invocation_id").map(call_named) {
-        Some(Err(message)) => Err(Refusal::invalid("/invocation_id", message)),
+        Some(Err(message)) => Err(InputRefusal::invalid("/invocation_id", message)),
         Some(Ok(_)) | None => Ok(()),
     }
 }
@@ -67,7 +67,8 @@ fn id_of(text: &str) -> Result<InvocationId, ToolFailure> {
 
 /// Where a call stands.
 #[derive(Serialize, JsonSchema)]
-struct Standing {
+#[schemars(rename = "Standing")]
+struct CallStatusResult {
     /// The call.
     invocation_id: String,
     /// Its tool.
@@ -124,7 +125,7 @@ fn told(report: CallReport) -> Result<ToolOutput, ToolFailure> {
         result,
     } = report;
     let name = tool.as_deref().unwrap_or("the call").to_owned();
-    let mut standing = Standing {
+    let mut standing = CallStatusResult {
         invocation_id: invocation_id.to_string(),
         tool,
         status: if stage.is_some() {
@@ -171,7 +172,7 @@ fn told(report: CallReport) -> Result<ToolOutput, ToolFailure> {
     };
     let mut output =
         ToolOutput::structured(serde_json::to_value(&standing)?).with_summary(line.clone());
-    output.content = std::iter::once(Content::text(line))
+    output.content = std::iter::once(ResultContent::text(line))
         .chain(content)
         .collect();
     Ok(output)

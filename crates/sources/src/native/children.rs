@@ -4,17 +4,19 @@
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use toolpost_model::{
-    Access, AppliedSandbox, CallContext, DividedLimit, Effects, ErrorClass, ProgramFile, Refusal,
-    SandboxPlan, SandboxProfile, SandboxTier, ShareRules, ToolFailure,
+    AppliedSandbox, CallContext, DividedLimit, Effects, ErrorClass, InputRefusal, ProgramFile,
+    ResourceAccess, SandboxPlan, SandboxProfile, SandboxTier, ShareRules, ToolFailure,
 };
 use toolpost_sandbox::{
-    Confines, Job, LaunchError, Launcher, Process, ProcessLimits, Root, Stderr, Stdin,
+    Confines, LaunchError, Launcher, ProcessLimits, SandboxJob, SandboxRoot, SandboxedProcess,
+    StderrTarget, Stdin,
 };
 
 use super::{
     environment::ChildEnvironment,
     files::{
-        KeptError, KeptPaths, PlaceEffect, ProtectedPath, Sight, Workspace, cautioned, find_kept,
+        KeptError, KeptPaths, PlaceEffect, ProcessPathView, ProtectedPath, Workspace, cautioned,
+        find_kept,
     },
     guards::{CallerRules, GuardCache, GuardQuestion, PathGuards, ProgramSight},
     name_watch::NameWatch,
@@ -67,12 +69,12 @@ pub(crate) struct Children {
 }
 
 /// One child to start.
-pub(crate) struct Child {
+pub(crate) struct ChildProcessSpec {
     pub(crate) argv: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) directory: PathBuf,
     pub(crate) stdin: Stdin,
-    pub(crate) stderr: Stderr,
+    pub(crate) stderr: StderrTarget,
     pub(crate) confines: Confines,
 }
 
@@ -107,7 +109,7 @@ impl Children {
     }
 
     /// Refuses what the operator does not want to run unconfined, before anybody decides about it.
-    pub(crate) fn check(&self, profile: SandboxProfile) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, profile: SandboxProfile) -> Result<(), InputRefusal> {
         let Some(lack) = self.lack(profile).filter(|_| self.settings.required) else {
             return Ok(());
         };
@@ -115,7 +117,7 @@ impl Children {
             "{lack}, and the operator requires a sandbox (setting `sandbox.require`); `toolpost doctor` says what \
              this machine lacks"
         );
-        Err(Refusal {
+        Err(InputRefusal {
             class: ErrorClass::SetupRequired,
             at: String::new(),
             message,
@@ -191,7 +193,7 @@ impl Children {
     }
 
     /// The same for a process that works in these directories.
-    pub(crate) fn plan_in(&self, profile: SandboxProfile, roots: Vec<Root>) -> SandboxPlan {
+    pub(crate) fn plan_in(&self, profile: SandboxProfile, roots: Vec<SandboxRoot>) -> SandboxPlan {
         let writes = match profile {
             SandboxProfile::ReadOnly => false,
             SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => true,
@@ -203,9 +205,9 @@ impl Children {
         // Where nothing confines it, it reaches the network whatever its profile promises.
         let network = tier == SandboxTier::N
             || matches!(profile, SandboxProfile::Network | SandboxProfile::None);
-        let (open, closed): (Vec<Root>, Vec<Root>) = roots
+        let (open, closed): (Vec<SandboxRoot>, Vec<SandboxRoot>) = roots
             .into_iter()
-            .partition(|root| writes && root.access == Access::Write);
+            .partition(|root| writes && root.access == ResourceAccess::Write);
         let named = |paths: Vec<PathBuf>| {
             paths
                 .iter()
@@ -265,10 +267,10 @@ impl Children {
     }
 
     /// The directories children work in.
-    fn roots(&self) -> Vec<Root> {
+    fn roots(&self) -> Vec<SandboxRoot> {
         self.workspace
             .roots()
-            .map(|(path, access)| Root {
+            .map(|(path, access)| SandboxRoot {
                 path: path.to_owned(),
                 access,
             })
@@ -337,11 +339,11 @@ impl Children {
     /// What such a program sees that may see only these paths of the roots. `Err`: one that lies in none.
     pub(crate) fn narrow_sight(&self, only: &[PathBuf]) -> Result<ProgramSight, PathBuf> {
         let roots = self.roots();
-        let narrowed = |path: &PathBuf| -> Result<Root, PathBuf> {
+        let narrowed = |path: &PathBuf| -> Result<SandboxRoot, PathBuf> {
             let above = roots.iter().filter(|root| path.starts_with(&root.path));
             let innermost = above.max_by_key(|root| root.path.components().count());
             let access = innermost.ok_or_else(|| path.clone())?.access;
-            Ok(Root {
+            Ok(SandboxRoot {
                 path: path.clone(),
                 access,
             })
@@ -367,7 +369,7 @@ impl Children {
             SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => true,
         };
         let question = GuardQuestion::new(&rules, &sight);
-        let search = move |sight: &Sight<'_>| match cache.guards(&question) {
+        let search = move |sight: &ProcessPathView<'_>| match cache.guards(&question) {
             Some(guards) => Ok(guards),
             None => find_kept(sight, &rules).map(|found| cache.keep(question, &rules, found)),
         };
@@ -424,7 +426,8 @@ impl Children {
             return Ok(KeptPaths::default());
         }
         let rules = context.clone();
-        let search = move |sight: &Sight<'_>| find_kept(sight, &rules).map(|(kept, _)| kept);
+        let search =
+            move |sight: &ProcessPathView<'_>| find_kept(sight, &rules).map(|(kept, _)| kept);
         self.look(self.whole_sight(), writes, search).await
     }
 
@@ -433,7 +436,7 @@ impl Children {
         &self,
         sight: ProgramSight,
         writes: bool,
-        search: impl FnOnce(&Sight<'_>) -> Result<T, KeptError> + Send + 'static,
+        search: impl FnOnce(&ProcessPathView<'_>) -> Result<T, KeptError> + Send + 'static,
     ) -> Result<T, ToolFailure> {
         let readable = [sight.readable, self.settings.readable.clone()].concat();
         let programs = [
@@ -442,7 +445,7 @@ impl Children {
         ]
         .concat();
         let looking = tokio::task::spawn_blocking(move || {
-            let sight = Sight {
+            let sight = ProcessPathView {
                 roots: &sight.roots,
                 readable: &readable,
                 programs: &programs,
@@ -458,13 +461,16 @@ impl Children {
         }
     }
 
-    pub(crate) async fn start(&self, child: Child) -> Result<Process, ToolFailure> {
+    pub(crate) async fn start(
+        &self,
+        child: ChildProcessSpec,
+    ) -> Result<SandboxedProcess, ToolFailure> {
         let Some(launcher) = &self.launcher else {
             let message = self.missing_setup().unwrap_or_default();
             return Err(ToolFailure::of(ErrorClass::SetupRequired, message).untouched());
         };
         let guarded = child.confines.guards_required;
-        let job = Job {
+        let job = SandboxJob {
             argv: child.argv,
             environment: child.environment,
             directory: child.directory,

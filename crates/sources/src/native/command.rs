@@ -14,7 +14,9 @@ use std::sync::Arc;
 use toolpost_model::DynTool;
 
 pub use self::{
-    declaration::{CommandDeclaration, CommandOutput, CommandParameter, ParameterType},
+    declaration::{
+        CommandDeclaration, CommandOutputFormat, CommandParameter, CommandParameterType,
+    },
     error::{CommandError, CommandProblem},
 };
 use super::{children::Children, shell::Processes};

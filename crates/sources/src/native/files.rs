@@ -32,8 +32,9 @@ use std::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolpost_model::{
-    Access, AccessKind, CallInput, CancelSupport, ClassFact, Declaration, DynTool, EffectClass,
-    Effects, ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
+    AccessKind, CallInput, CancelSupport, ClassFact, Declaration, DynTool, EffectClass, Effects,
+    ExecutionKind, InputRefusal, ResourceAccess, ResourceKey, RiskLevel, ToolId, ToolKind,
+    schema_of,
 };
 
 pub(super) use self::{
@@ -43,11 +44,11 @@ pub(super) use self::{
     read_file::LineWindow,
     worker::on_worker,
     workspace::{
-        Found, KeepingRules, KeptError, KeptPaths, PathMark, PlaceEffect, ProtectedPath,
-        SearchTrail, Sight, find_kept,
+        KeepingRules, KeptError, KeptPaths, PathMark, PathTarget, PlaceEffect, ProcessPathView,
+        ProtectedPath, SearchTrail, find_kept,
     },
 };
-pub use workspace::{PatternError, Protection, Workspace, WorkspaceError};
+pub use workspace::{Protection, ProtectionPatternError, Workspace, WorkspaceError};
 
 use self::workspace::{LastLink, PlaceCaution, folders_in_the_making};
 use super::literal;
@@ -70,7 +71,7 @@ pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
 fn declare<In: JsonSchema, Out: JsonSchema>(
     name: &str,
     description: &str,
-    access: Access,
+    access: ResourceAccess,
 ) -> Declaration {
     let mut declaration = Declaration::new(literal(ToolId::new("files", name)), description);
     declaration.kind = ToolKind::File;
@@ -82,13 +83,13 @@ fn declare<In: JsonSchema, Out: JsonSchema>(
     interface.execution.cancel = CancelSupport::Cooperative;
     interface.rendering.subject_argument = Some("path".to_owned());
     let (class, risk, reach, tag) = match access {
-        Access::Read => (
+        ResourceAccess::Read => (
             EffectClass::Read,
             RiskLevel::Low,
             AccessKind::FileRead,
             "read",
         ),
-        Access::Write => (
+        ResourceAccess::Write => (
             EffectClass::Write,
             RiskLevel::Medium,
             AccessKind::FileWrite,
@@ -98,7 +99,7 @@ fn declare<In: JsonSchema, Out: JsonSchema>(
     interface.safety.class = ClassFact::Always(class);
     interface.permission.risk = risk;
     interface.permission.access = vec![reach];
-    interface.execution.idempotent = access == Access::Read;
+    interface.execution.idempotent = access == ResourceAccess::Read;
     declaration.tags = vec!["files".to_owned(), tag.to_owned()];
     declaration
 }
@@ -109,8 +110,8 @@ fn tell_roots(declaration: &mut Declaration, workspace: &Workspace) {
         .roots()
         .skip(1)
         .map(|(path, access)| match access {
-            Access::Read => format!("`{}` (read-only)", path.display()),
-            Access::Write => format!("`{}`", path.display()),
+            ResourceAccess::Read => format!("`{}` (read-only)", path.display()),
+            ResourceAccess::Write => format!("`{}`", path.display()),
         })
         .collect();
     if !told.is_empty() {
@@ -129,8 +130,8 @@ pub(super) fn arguments<'a, A: Deserialize<'a>>(
 /// The same for `check`, where a misfit is a refusal.
 pub(super) fn checked_arguments<'a, A: Deserialize<'a>>(
     input: &'a CallInput,
-) -> Result<A, Refusal> {
-    arguments(input).map_err(|error| Refusal::invalid("", error.to_string()))
+) -> Result<A, InputRefusal> {
+    arguments(input).map_err(|error| InputRefusal::invalid("", error.to_string()))
 }
 
 /// What a tool that only reads `path` touches: the real place, however the path spells it.
@@ -139,7 +140,7 @@ pub(super) fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects>
     let place = workspace
         .locate(&requested)
         .map_or_else(|_| requested.lexical(), |located| located.whole_path());
-    Some(Effects::of(EffectClass::Read).using(key(workspace, &place), Access::Read))
+    Some(Effects::of(EffectClass::Read).using(key(workspace, &place), ResourceAccess::Read))
 }
 
 /// A path that a call will change.
@@ -210,31 +211,31 @@ pub(super) fn change_effects(
         Ok(located) => {
             let used = match &located.found {
                 // Making directories changes the topmost of them, and what is beneath is covered by that.
-                Found::Missing { rest, .. } if create_directories && rest.len() > 1 => {
+                PathTarget::Missing { rest, .. } if create_directories && rest.len() > 1 => {
                     located.path.join(&rest[0])
                 }
-                Found::Missing { .. } | Found::Entry { .. } | Found::Directory(_) => {
-                    located.whole_path()
-                }
+                PathTarget::Missing { .. }
+                | PathTarget::Entry { .. }
+                | PathTarget::Directory(_) => located.whole_path(),
             };
             (located.whole_path(), used)
         }
         Err(_) => (requested.lexical(), requested.lexical()),
     };
     let caution = workspace.caution(&requested, &place);
-    let mut effects = effects.using(key(workspace, &used), Access::Write);
+    let mut effects = effects.using(key(workspace, &used), ResourceAccess::Write);
     if workspace.guards_repositories() {
         // Two calls at a time could each bring a piece of a repository, and neither would see the other's.
         for folder in folders_in_the_making(&place) {
-            effects = effects.using(key(workspace, folder), Access::Write);
+            effects = effects.using(key(workspace, folder), ResourceAccess::Write);
         }
     }
     if used != place {
         // The lock above covers it, but rules speak of the file itself.
-        effects = effects.using(key(workspace, &place), Access::Write);
+        effects = effects.using(key(workspace, &place), ResourceAccess::Write);
     }
     if reveals {
-        effects = effects.using(key(workspace, &place), Access::Read);
+        effects = effects.using(key(workspace, &place), ResourceAccess::Read);
     }
     Some(match caution {
         Some(caution) => with_caution(workspace, effects, caution),
@@ -258,7 +259,7 @@ fn with_repositories(workspace: &Workspace, effects: Effects) -> Effects {
     let changed = effects
         .uses
         .iter()
-        .filter(|used| used.access == Access::Write);
+        .filter(|used| used.access == ResourceAccess::Write);
     let changed = changed
         .filter_map(|used| used.key.as_str().strip_prefix("path:"))
         .map(PathBuf::from);
@@ -293,7 +294,7 @@ pub(super) fn kept_by_rules(entries: u64) -> String {
 }
 
 /// Refuses what cannot be a digest.
-fn check_digest(expected_sha256: Option<&str>) -> Result<(), Refusal> {
+fn check_digest(expected_sha256: Option<&str>) -> Result<(), InputRefusal> {
     match expected_sha256 {
         Some(digest)
             if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
@@ -302,7 +303,7 @@ fn check_digest(expected_sha256: Option<&str>) -> Result<(), Refusal> {
                 "`{}` is not a SHA-256, which has 64 hexadecimal digits",
                 shown(digest)
             );
-            Err(Refusal::invalid("/expected_sha256", message))
+            Err(InputRefusal::invalid("/expected_sha256", message))
         }
         Some(_) | None => Ok(()),
     }

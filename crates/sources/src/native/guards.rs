@@ -12,8 +12,8 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use toolpost_model::{Access, PathRulesInForce, Principal};
-use toolpost_sandbox::Root;
+use toolpost_model::{PathRulesInForce, Principal, ResourceAccess};
+use toolpost_sandbox::SandboxRoot;
 
 use super::files::{KeepingRules, KeptPaths, PathMark, SearchTrail};
 
@@ -46,7 +46,7 @@ impl KeepingRules for CallerRules {
             .collect()
     }
 
-    fn may_use(&self, path: &Path, access: Access) -> bool {
+    fn may_use(&self, path: &Path, access: ResourceAccess) -> bool {
         self.each()
             .all(|caller| self.rules.may_use(path, access, caller))
     }
@@ -61,7 +61,7 @@ impl KeepingRules for CallerRules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProgramSight {
     /// Where it works.
-    pub(crate) roots: Vec<Root>,
+    pub(crate) roots: Vec<SandboxRoot>,
     /// What it may read beside them and beside what every child may read.
     pub(crate) readable: Vec<PathBuf>,
 }

@@ -25,11 +25,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolpost_model::{
     AccessKind, ArgumentKind, ArgumentMeaning, CallInput, CancelSupport, ClassFact, Declaration,
-    DynTool, EffectClass, ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind,
+    DynTool, EffectClass, ExecutionKind, InputRefusal, ResourceKey, RiskLevel, ToolId, ToolKind,
     schema_of,
 };
 
-use self::{client::Clients, target::Target};
+use self::{client::Clients, target::HttpTarget};
 pub(crate) use self::{
     client::tls,
     download::{DownloadError, download},
@@ -50,7 +50,7 @@ const TIMEOUT_MS: u64 = (LONGEST_SECONDS + 10) * 1000;
 
 /// The HTTP tools. Bodies are saved into files of `workspace`.
 pub(super) fn tools(workspace: Arc<Workspace>, settings: NetworkSettings) -> Vec<Arc<dyn DynTool>> {
-    let network = Arc::new(Network {
+    let network = Arc::new(HttpToolNetwork {
         clients: Clients::new(settings.names.clone()),
         settings,
     });
@@ -61,7 +61,7 @@ pub(super) fn tools(workspace: Arc<Workspace>, settings: NetworkSettings) -> Vec
 }
 
 /// What both tools work with.
-struct Network {
+struct HttpToolNetwork {
     settings: NetworkSettings,
     clients: Clients,
 }
@@ -89,7 +89,7 @@ fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> De
 
 /// The scheduler's name of what a URL stands for, and the fact that a decision is made on: scheme, host, port and
 /// path as they will be requested. The query is among the arguments.
-fn key(target: &Target) -> ResourceKey {
+fn key(target: &HttpTarget) -> ResourceKey {
     let url = &target.url;
     let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or_default();
@@ -103,18 +103,18 @@ fn arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, serde_js
     A::deserialize(input.arguments().value())
 }
 
-fn checked_arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, Refusal> {
-    arguments(input).map_err(|error| Refusal::invalid("", error.to_string()))
+fn checked_arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, InputRefusal> {
+    arguments(input).map_err(|error| InputRefusal::invalid("", error.to_string()))
 }
 
 /// A number of seconds that a call may give itself.
-fn check_seconds(seconds: u64) -> Result<(), Refusal> {
+fn check_seconds(seconds: u64) -> Result<(), InputRefusal> {
     match seconds {
         1..=LONGEST_SECONDS => Ok(()),
         other => {
             let message =
                 format!("`{other}` seconds are not possible; give 1 to {LONGEST_SECONDS}");
-            Err(Refusal::invalid("/timeout_seconds", message))
+            Err(InputRefusal::invalid("/timeout_seconds", message))
         }
     }
 }

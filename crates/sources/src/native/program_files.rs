@@ -19,8 +19,8 @@ use toolpost_model::{ProgramContent, ProgramFile, ToolFailure};
 use self::names::IfAbsent;
 pub(super) use self::names::{CommandStart, ProgramLookup};
 use super::files::{
-    Found, PathError, Workspace, digest,
-    workspace::{Located, open_regular},
+    PathError, PathTarget, Workspace, digest,
+    workspace::{LocatedPath, open_regular},
 };
 
 /// The largest file that is read for a question. A larger one is known by its size, inode and time of change.
@@ -151,7 +151,7 @@ fn look_up(workspace: &Workspace, name: &str, path: &Path) -> Option<Vec<Program
         Err(error) => return Some(file(&lexical, without_content(&error))),
     };
     match &located.found {
-        Found::Directory(_) => {
+        PathTarget::Directory(_) => {
             let inner = IN_FOLDERS.iter().filter_map(|inner| {
                 let name = format!("{}/{inner}", name.trim_end_matches('/'));
                 let files = look_up(workspace, &name, &path.join(inner))?;
@@ -167,12 +167,12 @@ fn look_up(workspace: &Workspace, name: &str, path: &Path) -> Option<Vec<Program
                 false => inner,
             })
         }
-        Found::Entry { .. } => {
+        PathTarget::Entry { .. } => {
             let content =
                 content_of(&located, name).unwrap_or_else(|error| without_content(&error));
             Some(file(&located.path, content))
         }
-        Found::Missing { .. } => Some(file(&located.whole_path(), ProgramContent::Absent)),
+        PathTarget::Missing { .. } => Some(file(&located.whole_path(), ProgramContent::Absent)),
     }
 }
 
@@ -191,8 +191,8 @@ fn without_content(error: &PathError) -> ProgramContent {
     }
 }
 
-fn content_of(located: &Located, given: &str) -> Result<ProgramContent, PathError> {
-    let Found::Entry { parent, name, .. } = &located.found else {
+fn content_of(located: &LocatedPath, given: &str) -> Result<ProgramContent, PathError> {
+    let PathTarget::Entry { parent, name, .. } = &located.found else {
         return Ok(ProgramContent::Absent);
     };
     let (file, stat) = open_regular(parent, name, given)?;

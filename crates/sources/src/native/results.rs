@@ -14,11 +14,11 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use toolpost_model::{
     ArtifactError, ArtifactId, CallContext, CallInput, CancelSupport, ClassFact, Declaration,
-    DynTool, EffectClass, Effects, ErrorClass, PersistStrategy, Refusal, RiskLevel, StoredArtifact,
-    ToolFailure, ToolId, ToolKind, schema_of,
+    DynTool, EffectClass, Effects, ErrorClass, InputRefusal, PersistStrategy, RiskLevel,
+    StoredArtifact, ToolFailure, ToolId, ToolKind, schema_of,
 };
 
-use self::{read_result::ReadResult, search_result::SearchResult};
+use self::{read_result::ReadResultTool, search_result::SearchResult};
 use super::{files::Workspace, literal};
 
 /// Most text shown at once, in bytes: within what a host shows of a result unless its operator says otherwise.
@@ -29,7 +29,7 @@ const PIECE_BYTES: usize = 256 << 10;
 /// The tools. Their work is done on the workspace's threads.
 pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
     vec![
-        Arc::new(ReadResult::new(Arc::clone(&workspace))),
+        Arc::new(ReadResultTool::new(Arc::clone(&workspace))),
         Arc::new(SearchResult::new(workspace)),
     ]
 }
@@ -60,9 +60,9 @@ fn effects() -> Effects {
     }
 }
 
-fn check_ref(input: &CallInput) -> Result<(), Refusal> {
+fn check_ref(input: &CallInput) -> Result<(), InputRefusal> {
     match input.arguments().str("ref").map(str::parse::<ArtifactId>) {
-        Some(Err(error)) => Err(Refusal::invalid("/ref", error.to_string())),
+        Some(Err(error)) => Err(InputRefusal::invalid("/ref", error.to_string())),
         Some(Ok(_)) | None => Ok(()),
     }
 }

@@ -18,12 +18,12 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use toolpost_model::{
     AccessKind, CancelSupport, ClassFact, Declaration, DynTool, EffectClass, ExecutionKind,
-    Refusal, RiskLevel, ToolId, ToolKind, schema_of,
+    InputRefusal, RiskLevel, ToolId, ToolKind, schema_of,
 };
 
 use self::newest::Hit;
 pub(super) use self::{
-    grep::{Line, listing},
+    grep::{GrepLine, listing},
     text::{TextSearch, search_text},
 };
 use super::{files::Workspace, literal};
@@ -36,7 +36,7 @@ const PAGE_BYTES: usize = 1 << 20;
 /// The search tools, on one workspace.
 pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
     vec![
-        Arc::new(glob::Glob::new(workspace.clone())),
+        Arc::new(glob::GlobTool::new(workspace.clone())),
         Arc::new(grep::Grep::new(workspace)),
     ]
 }
@@ -62,32 +62,32 @@ fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> De
 
 /// Which part of the hits is wanted.
 #[derive(Clone, Copy)]
-struct Page {
+struct SearchPageRange {
     offset: usize,
     limit: usize,
 }
 
-impl Page {
+impl SearchPageRange {
     /// How many hits must be held to show it.
     fn reach(self) -> usize {
         self.offset + self.limit
     }
 
     /// `max_limit` is the tool's own bound.
-    fn check(self, max_limit: usize) -> Result<(), Refusal> {
+    fn check(self, max_limit: usize) -> Result<(), InputRefusal> {
         if !(1..=max_limit).contains(&self.limit) {
             let message = format!(
                 "`{}` is out of range, 1 to {max_limit} can be shown at once",
                 self.limit
             );
-            return Err(Refusal::invalid("/limit", message));
+            return Err(InputRefusal::invalid("/limit", message));
         }
         if self.offset > REACH - self.limit {
             let message = format!(
                 "`{}` is out of range, the first {REACH} hits can be reached; narrow the search instead",
                 self.offset
             );
-            return Err(Refusal::invalid("/offset", message));
+            return Err(InputRefusal::invalid("/offset", message));
         }
         Ok(())
     }

@@ -33,9 +33,9 @@ pub(crate) use self::events::OutputEvents;
 pub(super) use self::{
     clean::rendered,
     log::OutputLog,
-    processes::{Origin, Processes},
-    report::{Ran, Report, Told},
-    run::{Stream, run_to_end},
+    processes::{ProcessOrigin, Processes},
+    report::{FinishedProcessRun, ProcessRunReport, ProcessRunSummary},
+    run::{ProcessOutputPipe, run_to_end},
     shown::{OutputSource, ShownLimits, shown},
     told::{add_line, ending},
 };

@@ -1,7 +1,7 @@
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use serde_json::{Value, json};
-use toolpost_model::{Access, ErrorClass, ResourceKey};
+use toolpost_model::{ErrorClass, ResourceAccess, ResourceKey};
 
 use crate::desk::{Desk, Port, structured, text};
 
@@ -515,11 +515,11 @@ fn effects_name_every_place() {
         places.iter().map(key).collect::<Vec<_>>()
     };
     assert_eq!(
-        of(Access::Write),
+        of(ResourceAccess::Write),
         keys(&["a.txt", "x", "x/y/new.txt", "old", "moved", "link"])
     );
     // What is changed, moved or deleted is shown.
-    assert_eq!(of(Access::Read), keys(&["a.txt", "old", "link"]));
+    assert_eq!(of(ResourceAccess::Read), keys(&["a.txt", "old", "link"]));
     assert!(!effects.idempotent);
     let declared: Value = (*desk.tool("files.apply_patch").declaration().input.schema).clone();
     assert!(

@@ -8,8 +8,8 @@ use std::{
 
 use serde_json::{Value, json};
 use toolpost_model::{
-    BoxFuture, CallContext, CallPort, CallReport, Content, Disposition, ErrorClass, EventBody,
-    InvocationId, Outcome, Principal, SessionId, Stage, ToolCall, ToolError, ToolFailure,
+    BoxFuture, CallContext, CallPort, CallReport, Disposition, ErrorClass, EventBody, InvocationId,
+    Outcome, Principal, ResultContent, SessionId, Stage, ToolCall, ToolError, ToolFailure,
     ToolOutput, ToolResult,
 };
 
@@ -85,7 +85,7 @@ fn ended(outcome: Outcome, error: Option<ToolError>) -> CallReport {
         outcome,
         disposition: Disposition::Inline,
         is_error: error.is_some(),
-        content: vec![Content::text("what it said")],
+        content: vec![ResultContent::text("what it said")],
         structured_content: Some(json!({ "answer": 42 })),
         summary: None,
         exit_code: Some(3),
@@ -131,9 +131,9 @@ fn call(
 }
 
 fn lines(output: &ToolOutput) -> Vec<&str> {
-    fn text(piece: &Content) -> &str {
+    fn text(piece: &ResultContent) -> &str {
         match piece {
-            Content::Text { text } => text,
+            ResultContent::Text { text } => text,
             other => panic!("{other:?}"),
         }
     }

@@ -6,12 +6,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolpost_model::{
-    Access, Declaration, EffectClass, Effects, Lifecycle, SessionId, SessionScope, Source,
+    Declaration, EffectClass, Effects, Lifecycle, ResourceAccess, SessionId, SessionScope, Source,
     SourceSession, ToolId,
 };
 use toolpost_sources::{
-    CommandDeclaration, CommandError, CommandOutput, CommandParameter, NativeParts, ParameterType,
-    Workspace, native_source,
+    CommandDeclaration, CommandError, CommandOutputFormat, CommandParameter, CommandParameterType,
+    NativeParts, Workspace, native_source,
 };
 
 use crate::desk::input;
@@ -22,7 +22,7 @@ struct Bench {
     session: Arc<dyn SourceSession>,
 }
 
-fn parameter(kind: ParameterType) -> CommandParameter {
+fn parameter(kind: CommandParameterType) -> CommandParameter {
     CommandParameter {
         kind,
         description: "what it is".to_owned(),
@@ -94,7 +94,7 @@ fn a_declaration_that_cannot_work_says_why() {
             "{said}"
         );
     };
-    let text = || parameter(ParameterType::Text { pattern: None });
+    let text = || parameter(CommandParameterType::Text { pattern: None });
     check(command(&[]), "`argv` is empty");
     check(command(&[""]), "`argv` is empty");
     check(
@@ -118,11 +118,11 @@ fn a_declaration_that_cannot_work_says_why() {
         with(
             command(&["x", "{a}"]),
             "a",
-            parameter(ParameterType::Choice(Vec::new())),
+            parameter(CommandParameterType::Choice(Vec::new())),
         ),
         "no values to choose",
     );
-    let pattern = parameter(ParameterType::Text {
+    let pattern = parameter(CommandParameterType::Text {
         pattern: Some("(".to_owned()),
     });
     check(
@@ -138,7 +138,7 @@ fn a_declaration_that_cannot_work_says_why() {
             command(&["x", "{a}"]),
             "a",
             default(
-                ParameterType::Integer {
+                CommandParameterType::Integer {
                     minimum: None,
                     maximum: None,
                 },
@@ -150,7 +150,7 @@ fn a_declaration_that_cannot_work_says_why() {
     let both = CommandParameter {
         required: true,
         ..default(
-            ParameterType::Integer {
+            CommandParameterType::Integer {
                 minimum: None,
                 maximum: None,
             },
@@ -208,27 +208,30 @@ fn the_schema_comes_from_the_parameters() {
         "n",
         CommandParameter {
             default: Some(json!(3)),
-            ..parameter(ParameterType::Integer {
+            ..parameter(CommandParameterType::Integer {
                 minimum: None,
                 maximum: None,
             })
         },
     );
-    declared = with(declared, "p", required(ParameterType::Path));
+    declared = with(declared, "p", required(CommandParameterType::Path));
     declared = with(
         declared,
         "c",
-        parameter(ParameterType::Choice(vec!["a".to_owned(), "b".to_owned()])),
+        parameter(CommandParameterType::Choice(vec![
+            "a".to_owned(),
+            "b".to_owned(),
+        ])),
     );
-    declared = with(declared, "f", parameter(ParameterType::Boolean));
+    declared = with(declared, "f", parameter(CommandParameterType::Boolean));
     declared = with(
         declared,
         "t",
-        parameter(ParameterType::Text {
+        parameter(CommandParameterType::Text {
             pattern: Some("a|b".to_owned()),
         }),
     );
-    declared.output = CommandOutput::Json;
+    declared.output = CommandOutputFormat::Json;
     let bench = bench(declared).unwrap();
     let expected = json!({
         "type": "object",
@@ -253,12 +256,16 @@ fn the_schema_comes_from_the_parameters() {
 #[test]
 fn effects_come_from_the_class_and_the_paths() {
     let of_class = |class| {
-        let declared = with(command(&["x", "{p}"]), "p", parameter(ParameterType::Path));
+        let declared = with(
+            command(&["x", "{p}"]),
+            "p",
+            parameter(CommandParameterType::Path),
+        );
         bench(CommandDeclaration { class, ..declared }).unwrap()
     };
     for (class, access) in [
-        (EffectClass::Read, Access::Read),
-        (EffectClass::Write, Access::Write),
+        (EffectClass::Read, ResourceAccess::Read),
+        (EffectClass::Write, ResourceAccess::Write),
     ] {
         let bench = of_class(class);
         let root = bench.folder.path().canonicalize().unwrap();
@@ -274,7 +281,12 @@ fn effects_come_from_the_class_and_the_paths() {
             (access, true)
         );
         // A program that is given a file to write can tell what was in it.
-        assert!(touched.uses.iter().any(|used| used.access == Access::Read));
+        assert!(
+            touched
+                .uses
+                .iter()
+                .any(|used| used.access == ResourceAccess::Read)
+        );
         let nothing = effects(&bench, json!({}));
         assert_eq!(
             (nothing.uses.len(), nothing.concurrency_safe),
@@ -293,7 +305,7 @@ fn effects_come_from_the_class_and_the_paths() {
 
 #[test]
 fn a_command_names_its_program_and_its_template() {
-    let text = parameter(ParameterType::Text { pattern: None });
+    let text = parameter(CommandParameterType::Text { pattern: None });
     let declared = bench(with(
         command(&["git", "log", "--grep={word}"]),
         "word",

@@ -1,5 +1,7 @@
 use serde_json::{Value, json};
-use toolpost_model::{ClassFact, EffectClass, ErrorClass, ExecutionKind, Loading, ToolKind};
+use toolpost_model::{
+    ClassFact, EffectClass, ErrorClass, ExecutionKind, LoadingStrategy, ToolKind,
+};
 
 use crate::desk::{Desk, input, structured, text};
 
@@ -7,66 +9,69 @@ use crate::desk::{Desk, input, structured, text};
 #[test]
 fn every_tool_declares_what_it_is() {
     let desk = Desk::new();
-    let check =
-        |name: &str, kind: ToolKind, class: EffectClass, loading: Loading, required: Value| {
-            let declaration = desk.tool(name).declaration();
-            assert_eq!(
-                (declaration.kind, declaration.loading),
-                (kind, loading),
-                "{name}"
-            );
-            assert_eq!(
-                declaration.interface.safety.class,
-                ClassFact::Always(class),
-                "{name}"
-            );
-            assert_eq!(
-                declaration.interface.execution.kind,
-                ExecutionKind::EmbeddedRuntime
-            );
-            assert_eq!(
-                declaration.interface.execution.idempotent,
-                class == EffectClass::Read
-            );
-            assert!(
-                declaration.title.is_some() && !declaration.search_hint.is_empty(),
-                "{name}"
-            );
-            assert!(
-                !declaration.tags.is_empty()
-                    && (name == "host.echo" || !declaration.input.examples.is_empty()),
-                "{name}"
-            );
-            let schema = &declaration.input.schema;
-            assert_eq!(schema["additionalProperties"], false, "{name}");
-            assert_eq!(
-                schema.get("required").unwrap_or(&json!([])),
-                &required,
-                "{name}"
-            );
-            let properties = schema["properties"].as_object().unwrap();
-            assert!(
-                properties
-                    .values()
-                    .all(|property| property["description"].is_string()),
-                "{name}: {schema}"
-            );
-            for example in &declaration.input.examples {
-                desk.tool(name).check(&input(example.clone())).unwrap();
-            }
-        };
+    let check = |name: &str,
+                 kind: ToolKind,
+                 class: EffectClass,
+                 loading: LoadingStrategy,
+                 required: Value| {
+        let declaration = desk.tool(name).declaration();
+        assert_eq!(
+            (declaration.kind, declaration.loading),
+            (kind, loading),
+            "{name}"
+        );
+        assert_eq!(
+            declaration.interface.safety.class,
+            ClassFact::Always(class),
+            "{name}"
+        );
+        assert_eq!(
+            declaration.interface.execution.kind,
+            ExecutionKind::EmbeddedRuntime
+        );
+        assert_eq!(
+            declaration.interface.execution.idempotent,
+            class == EffectClass::Read
+        );
+        assert!(
+            declaration.title.is_some() && !declaration.search_hint.is_empty(),
+            "{name}"
+        );
+        assert!(
+            !declaration.tags.is_empty()
+                && (name == "host.echo" || !declaration.input.examples.is_empty()),
+            "{name}"
+        );
+        let schema = &declaration.input.schema;
+        assert_eq!(schema["additionalProperties"], false, "{name}");
+        assert_eq!(
+            schema.get("required").unwrap_or(&json!([])),
+            &required,
+            "{name}"
+        );
+        let properties = schema["properties"].as_object().unwrap();
+        assert!(
+            properties
+                .values()
+                .all(|property| property["description"].is_string()),
+            "{name}: {schema}"
+        );
+        for example in &declaration.input.examples {
+            desk.tool(name).check(&input(example.clone())).unwrap();
+        }
+    };
     check(
         "files.read_file",
         ToolKind::File,
         EffectClass::Read,
-        Loading::Eager,
+        LoadingStrategy::Eager,
         json!(["path"]),
     );
     check(
         "files.write_file",
         ToolKind::File,
         EffectClass::Write,
-        Loading::Eager,
+        LoadingStrategy::Eager,
         json!(["path", "content"]),
     );
     let strings = json!(["path", "old_string", "new_string"]);
@@ -74,42 +79,42 @@ fn every_tool_declares_what_it_is() {
         "files.edit_file",
         ToolKind::File,
         EffectClass::Write,
-        Loading::Eager,
+        LoadingStrategy::Eager,
         strings,
     );
     check(
         "files.apply_patch",
         ToolKind::File,
         EffectClass::Write,
-        Loading::Eager,
+        LoadingStrategy::Eager,
         json!(["patch"]),
     );
     check(
         "files.move_file",
         ToolKind::File,
         EffectClass::Write,
-        Loading::Eager,
+        LoadingStrategy::Eager,
         json!(["from", "to"]),
     );
     check(
         "files.delete_file",
         ToolKind::File,
         EffectClass::Write,
-        Loading::Eager,
+        LoadingStrategy::Eager,
         json!(["path"]),
     );
     check(
         "files.list_directory",
         ToolKind::File,
         EffectClass::Read,
-        Loading::Eager,
+        LoadingStrategy::Eager,
         json!([]),
     );
     check(
         "files.file_info",
         ToolKind::File,
         EffectClass::Read,
-        Loading::Deferred,
+        LoadingStrategy::Deferred,
         json!(["path"]),
     );
     let id = json!(["invocation_id"]);
@@ -117,21 +122,21 @@ fn every_tool_declares_what_it_is() {
         "calls.call_result",
         ToolKind::Result,
         EffectClass::Read,
-        Loading::Deferred,
+        LoadingStrategy::Deferred,
         id.clone(),
     );
     check(
         "calls.call_cancel",
         ToolKind::Result,
         EffectClass::Read,
-        Loading::Deferred,
+        LoadingStrategy::Deferred,
         id,
     );
     check(
         "host.echo",
         ToolKind::Function,
         EffectClass::Read,
-        Loading::Eager,
+        LoadingStrategy::Eager,
         json!(["message"]),
     );
 }

@@ -17,8 +17,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use toolpost_model::{
-    Access, Arguments, BoxFuture, CallContext, CallInput, CallPort, Content, DynTool, Effects,
-    ErrorClass, EventBody, InvocationId, Principal, SessionId, ToolCall, ToolOutput,
+    Arguments, BoxFuture, CallContext, CallInput, CallPort, DynTool, Effects, ErrorClass,
+    EventBody, InvocationId, Principal, ResourceAccess, ResultContent, SessionId, ToolCall,
+    ToolOutput,
 };
 use toolpost_sources::{NativeParts, Workspace, native_source};
 
@@ -241,7 +242,7 @@ pub(crate) fn snapshot(root: &Path) -> BTreeMap<PathBuf, String> {
 /// All text of an output.
 pub(crate) fn text(output: &ToolOutput) -> &str {
     match output.content.as_slice() {
-        [Content::Text { text }] => text,
+        [ResultContent::Text { text }] => text,
         other => panic!("one piece of text was expected: {other:?}"),
     }
 }
@@ -251,7 +252,7 @@ pub(crate) fn structured(output: &ToolOutput) -> &Value {
 }
 
 /// Which paths a call may use.
-type PathRules = Box<dyn Fn(&Path, Access) -> bool + Send + Sync>;
+type PathRules = Box<dyn Fn(&Path, ResourceAccess) -> bool + Send + Sync>;
 
 /// The host's side of a call.
 pub(crate) struct Port {
@@ -279,7 +280,9 @@ impl Port {
     }
 
     /// A host whose rules say which paths a call may use.
-    pub(crate) fn ruled(rules: impl Fn(&Path, Access) -> bool + Send + Sync + 'static) -> Self {
+    pub(crate) fn ruled(
+        rules: impl Fn(&Path, ResourceAccess) -> bool + Send + Sync + 'static,
+    ) -> Self {
         Self {
             rules: Some(Box::new(rules)),
             ..Self::new(|_| false)
@@ -325,7 +328,7 @@ impl CallPort for Port {
         self.rules.is_some()
     }
 
-    fn may_use(&self, path: &Path, access: Access) -> bool {
+    fn may_use(&self, path: &Path, access: ResourceAccess) -> bool {
         let absolute = path.is_absolute() && !path.to_string_lossy().ends_with('/');
         assert!(absolute, "rules compare absolute paths: {path:?}");
         self.rules.as_ref().is_none_or(|rules| rules(path, access))

@@ -6,7 +6,7 @@ use std::{
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
-use toolpost_model::{ErrorClass, EventBody, Progress};
+use toolpost_model::{ErrorClass, EventBody, ToolProgress};
 
 use crate::desk::{Desk, Port, structured, text};
 
@@ -93,7 +93,7 @@ fn hashing_tells_how_far_it_is_and_stops_when_told_to() {
     let done: Vec<u64> = events
         .iter()
         .map(|event| match event {
-            EventBody::Progress(Progress {
+            EventBody::Progress(ToolProgress {
                 done: Some(done),
                 total,
                 ..

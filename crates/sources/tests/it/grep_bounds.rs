@@ -16,7 +16,7 @@ use std::{
 
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use serde_json::{Value, json};
-use toolpost_model::{Access, ErrorClass, ToolOutput};
+use toolpost_model::{ErrorClass, ResourceAccess, ToolOutput};
 
 use crate::{
     desk::{Desk, Port, SECRET, structured, text},
@@ -468,7 +468,7 @@ fn other_roots_are_searched_by_their_absolute_paths() {
             fs::write(home.join(name), "needle\n").unwrap();
         }
         workspace
-            .with_root(&home.join("lib"), Access::Read)
+            .with_root(&home.join("lib"), ResourceAccess::Read)
             .unwrap()
     });
     desk.file("own.txt", "needle\n");

@@ -24,8 +24,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use toolpost_model::{
-    BoxFuture, CallContext, CallPort, Content, DynTool, Effects, ErrorClass, EventBody,
-    InvocationId, Principal, SessionId, ToolCall, ToolFailure, ToolOutput,
+    BoxFuture, CallContext, CallPort, DynTool, Effects, ErrorClass, EventBody, InvocationId,
+    Principal, ResultContent, SessionId, ToolCall, ToolFailure, ToolOutput,
 };
 use toolpost_sources::{
     NameLookup, NativeParts, NetworkSettings, PrivateTarget, Workspace, native_source,
@@ -209,7 +209,7 @@ impl NameLookup for Names {
 /// The text of an output: its first piece.
 pub(crate) fn text(output: &ToolOutput) -> &str {
     match &output.content[0] {
-        Content::Text { text } => text,
+        ResultContent::Text { text } => text,
         other => panic!("text was expected: {other:?}"),
     }
 }

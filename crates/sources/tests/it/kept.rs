@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toolpost_model::{Access, ErrorClass, ToolOutput};
+use toolpost_model::{ErrorClass, ResourceAccess, ToolOutput};
 
 use crate::desk::{Desk, Failed, Port, structured, text};
 
@@ -30,20 +30,21 @@ fn desk() -> Desk {
 }
 
 /// As a rule engine answers for `vault/**` and `*.key`, denied for this access.
-fn keeping(kept: Access) -> Port {
+fn keeping(kept: ResourceAccess) -> Port {
     Port::ruled(move |path: &Path, access| {
         let secret = path
             .ancestors()
             .skip(1)
             .any(|above| above.ends_with("w/vault"))
             || path.extension().is_some_and(|extension| extension == "key")
-            || (kept == Access::Write && path.ends_with("w/vault"));
+            || (kept == ResourceAccess::Write && path.ends_with("w/vault"));
         access != kept || !secret
     })
 }
 
 fn call(desk: &Desk, tool: &str, arguments: Value) -> Result<ToolOutput, Failed> {
-    desk.call_with(tool, arguments, keeping(Access::Read)).0
+    desk.call_with(tool, arguments, keeping(ResourceAccess::Read))
+        .0
 }
 
 /// Everything that a caller gets to see.
@@ -255,7 +256,7 @@ fn folders_are_not_moved_or_deleted_over_what_is_kept() {
     desk.file("plain/a/b.txt", "x");
     desk.file("made/x.key", "x");
     let before = desk.snapshot();
-    for access in [Access::Read, Access::Write] {
+    for access in [ResourceAccess::Read, ResourceAccess::Write] {
         for (tool, arguments) in [
             ("files.move_file", json!({ "from": "vault", "to": "open" })),
             ("files.move_file", json!({ "from": "app", "to": "open" })),
@@ -285,7 +286,7 @@ fn folders_are_not_moved_or_deleted_over_what_is_kept() {
     // What it would be called there counts as well.
     let into = json!({ "from": "plain", "to": "vault/plain" });
     let failed = desk
-        .call_with("files.move_file", into, keeping(Access::Write))
+        .call_with("files.move_file", into, keeping(ResourceAccess::Write))
         .0
         .unwrap_err();
     assert_eq!(failed.code, "kept_by_rule");
@@ -293,10 +294,10 @@ fn folders_are_not_moved_or_deleted_over_what_is_kept() {
     let moved = desk.call_with(
         "files.move_file",
         json!({ "from": "plain", "to": "elsewhere" }),
-        keeping(Access::Read),
+        keeping(ResourceAccess::Read),
     );
     assert!(moved.0.is_ok());
-    let port = keeping(Access::Read);
+    let port = keeping(ResourceAccess::Read);
     assert!(
         desk.call_with(
             "files.delete_file",
@@ -341,7 +342,7 @@ fn nothing_is_written_where_rules_keep_writes_out() {
         ),
     ] {
         let failed = desk
-            .call_with(tool, arguments.clone(), keeping(Access::Write))
+            .call_with(tool, arguments.clone(), keeping(ResourceAccess::Write))
             .0
             .unwrap_err();
         assert_eq!(

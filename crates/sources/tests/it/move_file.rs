@@ -2,7 +2,7 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
-use toolpost_model::{Access, ErrorClass, ResourceKey, ToolOutput};
+use toolpost_model::{ErrorClass, ResourceAccess, ResourceKey, ToolOutput};
 
 use crate::desk::{Desk, Failed, structured, text};
 
@@ -128,8 +128,11 @@ fn a_file_goes_to_another_file_system_by_a_copy() {
     let Ok(other) = tempfile::tempdir_in("/dev/shm") else {
         return;
     };
-    let desk =
-        Desk::prepared(|_, workspace| workspace.with_root(other.path(), Access::Write).unwrap());
+    let desk = Desk::prepared(|_, workspace| {
+        workspace
+            .with_root(other.path(), ResourceAccess::Write)
+            .unwrap()
+    });
     let there = |name: &str| other.path().join(name).to_str().unwrap().to_owned();
     desk.file("a.sh", "content");
     desk.file("dir/b", "b");
@@ -181,8 +184,11 @@ fn effects_name_both_places() {
             .collect();
         let key = |place: &str| ResourceKey::path(desk.path(place).to_str().unwrap());
         // Under its new name it can be read.
-        let mut expected = vec![(key(from), Access::Write), (key(from), Access::Read)];
-        expected.extend(to.iter().map(|place| (key(place), Access::Write)));
+        let mut expected = vec![
+            (key(from), ResourceAccess::Write),
+            (key(from), ResourceAccess::Read),
+        ];
+        expected.extend(to.iter().map(|place| (key(place), ResourceAccess::Write)));
         assert_eq!(keys, expected);
     };
     check(json!({ "from": "link", "to": "b.txt" }), "link", &["b.txt"]);

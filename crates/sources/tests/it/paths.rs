@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::symlink};
 
 use serde_json::{Value, json};
-use toolpost_model::{Access, ErrorClass, ResourceKey};
+use toolpost_model::{ErrorClass, ResourceAccess, ResourceKey};
 
 use crate::desk::{Desk, structured, text};
 
@@ -203,7 +203,7 @@ fn paths_that_stay_inside_are_found_however_they_are_spelled() {
             ResourceKey::path(&format!("{root}/{real}")),
             "{path}"
         );
-        assert_eq!(effects.uses[0].access, Access::Read);
+        assert_eq!(effects.uses[0].access, ResourceAccess::Read);
     };
     check("a.txt", "inside a", "a.txt");
     check("./a.txt", "inside a", "a.txt");

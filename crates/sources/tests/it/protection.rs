@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use toolpost_model::Access;
+use toolpost_model::ResourceAccess;
 use toolpost_sources::Protection;
 
 use crate::desk::Desk;
@@ -206,7 +206,7 @@ fn only_what_lies_within_a_root_is_judged() {
     let desk = Desk::prepared(|home, workspace| {
         fs::create_dir_all(home.join(".claude/notes")).unwrap();
         workspace
-            .with_root(&home.join(".claude/notes"), Access::Write)
+            .with_root(&home.join(".claude/notes"), ResourceAccess::Write)
             .unwrap()
     });
     let write = |place: &str| {

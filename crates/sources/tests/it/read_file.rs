@@ -9,7 +9,7 @@ use std::{
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use toolpost_model::{CallContext, Content, ErrorClass, ToolCall};
+use toolpost_model::{CallContext, ErrorClass, ResultContent, ToolCall};
 
 use crate::desk::{Desk, Failed, Port, input, structured, text, tools_of};
 
@@ -177,7 +177,9 @@ fn a_huge_file_is_not_read_whole() {
         .call_with("files.read_file", json!({ "path": "sparse.bin" }), none)
         .0
         .unwrap();
-    assert!(matches!(&output.content[..], [Content::Binary { size, .. }] if *size == 1 << 30));
+    assert!(
+        matches!(&output.content[..], [ResultContent::Binary { size, .. }] if *size == 1 << 30)
+    );
 }
 
 #[test]
@@ -217,7 +219,7 @@ fn binary_files_are_described_and_images_shown() {
     let png = [b"\x89PNG\r\n\x1a\n".as_slice(), &[0; 2000]].concat();
     desk.file("dot.txt", &png);
     let output = desk.read("dot.txt").unwrap();
-    let [Content::Image { data, media_type }] = &output.content[..] else {
+    let [ResultContent::Image { data, media_type }] = &output.content[..] else {
         panic!("{:?}", output.content)
     };
     assert_eq!(
@@ -233,7 +235,7 @@ fn binary_files_are_described_and_images_shown() {
     );
     let output = desk.read("large.png").unwrap();
     let [
-        Content::Binary {
+        ResultContent::Binary {
             media_type, size, ..
         },
     ] = &output.content[..]
@@ -248,7 +250,7 @@ fn binary_files_are_described_and_images_shown() {
     );
     let output = desk.read("blob").unwrap();
     let [
-        Content::Binary {
+        ResultContent::Binary {
             data,
             media_type,
             size,

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolpost_core::{CallRequest, Host, Policy};
 use toolpost_model::{
-    CallContext, Content, Disposition, EffectClass, FnTool, Mode, ModelInput, Outcome, Principal,
-    ToolFailure, ToolResult,
+    CallContext, Disposition, EffectClass, FnTool, ModelInput, Outcome, PermissionMode, Principal,
+    ResultContent, ToolFailure, ToolResult,
 };
 use toolpost_sources::{NativeParts, Workspace, native_source};
 
@@ -84,7 +84,7 @@ impl Bench {
             .describe("Makes something")
             .class(EffectClass::Read);
         let host = Host::builder()
-            .policy(Policy::in_mode(Mode::Bypass))
+            .policy(Policy::in_mode(PermissionMode::Bypass))
             .source(native)
             .tool(tool.run(make))
             .build()
@@ -126,8 +126,8 @@ impl Bench {
             "what is read is not kept again: {result:?}"
         );
         let text = match &result.content[..] {
-            [Content::Text { text }] => text.clone(),
-            [Content::Binary { data, .. }] => data.clone(),
+            [ResultContent::Text { text }] => text.clone(),
+            [ResultContent::Binary { data, .. }] => data.clone(),
             other => panic!("{other:?}"),
         };
         (text, result.structured_content.unwrap())
@@ -201,7 +201,7 @@ async fn bytes_come_as_text_where_they_are_that() {
     );
     let id = bench.made("bytes").await;
     let result = bench.call("read_result", json!({ "ref": id })).await;
-    let [Content::Binary { size, .. }] = &result.content[..] else {
+    let [ResultContent::Binary { size, .. }] = &result.content[..] else {
         panic!("{result:?}")
     };
     assert_eq!(*size, 100_000);

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use serde_json::{Value, json};
-use toolpost_model::{Access, ErrorClass, ResourceKey};
+use toolpost_model::{ErrorClass, ResourceAccess, ResourceKey};
 use toolpost_sources::Workspace;
 
 use crate::desk::{Desk, structured, text};
@@ -16,10 +16,14 @@ fn desk_with_roots() -> Desk {
         }
         symlink(home.join("lib"), home.join("lib_alias")).unwrap();
         workspace
-            .with_root(&home.join("w/vendor"), Access::Read)
-            .and_then(|workspace| workspace.with_root(&home.join("w/vendor/out"), Access::Write))
-            .and_then(|workspace| workspace.with_root(&home.join("lib_alias"), Access::Read))
-            .and_then(|workspace| workspace.with_root(&home.join("scratch"), Access::Write))
+            .with_root(&home.join("w/vendor"), ResourceAccess::Read)
+            .and_then(|workspace| {
+                workspace.with_root(&home.join("w/vendor/out"), ResourceAccess::Write)
+            })
+            .and_then(|workspace| {
+                workspace.with_root(&home.join("lib_alias"), ResourceAccess::Read)
+            })
+            .and_then(|workspace| workspace.with_root(&home.join("scratch"), ResourceAccess::Write))
             .unwrap()
     });
     for file in ["a.txt", "vendor/v.txt", "vendor/out/o.txt"] {
@@ -310,8 +314,8 @@ fn a_read_only_root_stays_so_under_another_name() {
 fn a_root_given_twice_is_as_strict_as_the_stricter() {
     let desk = Desk::prepared(|home, workspace| {
         workspace
-            .with_root(&home.join("w"), Access::Read)
-            .and_then(|w| w.with_root(&home.join("w"), Access::Write))
+            .with_root(&home.join("w"), ResourceAccess::Read)
+            .and_then(|w| w.with_root(&home.join("w"), ResourceAccess::Write))
             .unwrap()
     });
     assert_eq!(
@@ -320,7 +324,7 @@ fn a_root_given_twice_is_as_strict_as_the_stricter() {
     );
     let error = Workspace::open(&desk.path(""))
         .unwrap()
-        .with_root(Path::new("/nonexistent"), Access::Read);
+        .with_root(Path::new("/nonexistent"), ResourceAccess::Read);
     assert_eq!(
         error.unwrap_err().to_string(),
         "cannot open the workspace `/nonexistent`"

@@ -14,7 +14,8 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use toolpost_amplifier::{
-    Coordinator, HookFailure, HookResult, Module, MountError, Mounted, Tool, ToolError, ToolResult,
+    Coordinator, HookFailure, HookResult, Module, MountError, MountReturn, Tool, ToolError,
+    ToolResult,
 };
 use toolpost_core::{CallRequest, Host};
 use toolpost_model::{BoxFuture, Disposition, ModelInput, Outcome, Principal, SurfaceRequest};
@@ -30,7 +31,7 @@ pub(crate) fn offering(tools: impl IntoIterator<Item = MockTool>) -> impl Module
             for tool in tools {
                 coordinator.mount(Arc::new(tool))?;
             }
-            Ok(Mounted::Nothing)
+            Ok(MountReturn::Nothing)
         }
     }
 }
@@ -45,7 +46,7 @@ pub(crate) fn handling(
         async move {
             let handler = move |_: String, data: Value| std::future::ready(says(&data));
             coordinator.hooks().register(event, 0, "handler", handler);
-            Ok(Mounted::Nothing)
+            Ok(MountReturn::Nothing)
         }
     }
 }
@@ -88,7 +89,7 @@ impl Tool for Broken {
 async fn the_good_ones_serve_and_the_others_are_told() {
     let broken = |coordinator: Coordinator, _: Map<String, Value>| async move {
         coordinator.mount(Arc::new(Broken))?;
-        Ok(Mounted::Nothing)
+        Ok(MountReturn::Nothing)
     };
     let modules = set(vec![
         RustModule::tool(
@@ -114,7 +115,7 @@ async fn the_good_ones_serve_and_the_others_are_told() {
         RustModule::tool(
             "tool-returning",
             |_: Coordinator, _: Map<String, Value>| async {
-                Ok(Mounted::tool(MockTool::new("returned", "here")))
+                Ok(MountReturn::tool(MockTool::new("returned", "here")))
             },
         ),
         RustModule::tool("tool-odd", broken),
@@ -164,9 +165,9 @@ impl Module for Unready {
         &self,
         _: Coordinator,
         _: Map<String, Value>,
-    ) -> BoxFuture<'_, Result<Mounted, MountError>> {
+    ) -> BoxFuture<'_, Result<MountReturn, MountError>> {
         let name = if self.at_once { "at_once" } else { "awaited" };
-        Box::pin(std::future::ready(Ok(Mounted::tool(MockTool::new(
+        Box::pin(std::future::ready(Ok(MountReturn::tool(MockTool::new(
             name, "here",
         )))))
     }
@@ -252,7 +253,7 @@ impl Ledger {
                         }
                     });
                 }
-                Ok(Mounted::Nothing)
+                Ok(MountReturn::Nothing)
             }
         }
     }
@@ -320,7 +321,7 @@ async fn modules_find_what_the_host_offers() {
             .capability("session.working_dir")
             .unwrap_or_default();
         let own = coordinator.config().get("tool-looking").cloned();
-        Ok(Mounted::tool(MockTool::new(
+        Ok(MountReturn::tool(MockTool::new(
             "look",
             json!({ "folder": folder, "config": config, "plan": own }),
         )))

@@ -7,7 +7,7 @@ use std::{
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
-use toolpost_model::{Access, CallContext, EffectClass, ErrorClass, ResourceKey, ToolCall};
+use toolpost_model::{CallContext, EffectClass, ErrorClass, ResourceAccess, ResourceKey, ToolCall};
 
 use crate::desk::{Desk, Failed, Port, input, structured, tools_of};
 
@@ -358,7 +358,7 @@ fn effects_name_what_is_written() {
     let desk = Desk::new();
     desk.file("sub/real.txt", "old");
     desk.link("link.txt", "sub/real.txt");
-    let check = |arguments: Value, uses: &[(&str, Access)], idempotent: bool| {
+    let check = |arguments: Value, uses: &[(&str, ResourceAccess)], idempotent: bool| {
         let effects = desk.effects("files.write_file", arguments);
         assert_eq!(effects.class, EffectClass::Write);
         let found: Vec<_> = effects
@@ -374,8 +374,8 @@ fn effects_name_what_is_written() {
         assert_eq!(found, expected);
         assert_eq!(effects.idempotent, idempotent);
     };
-    let write = |place| (place, Access::Write);
-    let read = |place| (place, Access::Read);
+    let write = |place| (place, ResourceAccess::Write);
+    let read = |place| (place, ResourceAccess::Read);
     check(
         json!({ "path": "new.txt", "content": "" }),
         &[write("new.txt")],

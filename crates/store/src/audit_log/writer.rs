@@ -18,7 +18,7 @@ use super::AuditLog;
 /// Lines that wait for the disk.
 const QUEUE: usize = 1024;
 
-enum Entry {
+enum AuditQueueEntry {
     Line(String),
     /// So many lines found no room between the one before and the one behind.
     Lost(u64),
@@ -27,7 +27,7 @@ enum Entry {
 /// Writes to an audit log from a thread of its own. Dropping it writes what is queued and waits for that.
 pub struct AuditWriter {
     /// Taken by `drop`, which ends the thread once the queue is empty.
-    queue: Option<SyncSender<Entry>>,
+    queue: Option<SyncSender<AuditQueueEntry>>,
     /// Lines that found no room and of which the queue does not know yet.
     lost: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
@@ -41,7 +41,7 @@ impl AuditWriter {
     ) -> io::Result<Self> {
         let (queue, inbox) = mpsc::sync_channel(QUEUE);
         let lost = Arc::new(AtomicU64::new(0));
-        let desk = Desk {
+        let desk = AuditWriterThread {
             log,
             loss_line,
             lost: Arc::clone(&lost),
@@ -64,9 +64,9 @@ impl AuditWriter {
             return;
         };
         let lost = self.lost.swap(0, Ordering::Relaxed);
-        let told = lost == 0 || queue.try_send(Entry::Lost(lost)).is_ok();
+        let told = lost == 0 || queue.try_send(AuditQueueEntry::Lost(lost)).is_ok();
         let missing = if told { 0 } else { lost };
-        let sent = told && queue.try_send(Entry::Line(line)).is_ok();
+        let sent = told && queue.try_send(AuditQueueEntry::Line(line)).is_ok();
         self.lost
             .fetch_add(missing + u64::from(!sent), Ordering::Relaxed);
     }
@@ -84,7 +84,7 @@ impl Drop for AuditWriter {
 }
 
 /// The thread's side.
-struct Desk<F> {
+struct AuditWriterThread<F> {
     log: AuditLog,
     loss_line: F,
     lost: Arc<AtomicU64>,
@@ -92,9 +92,9 @@ struct Desk<F> {
     untold: u64,
 }
 
-impl<F: Fn(u64) -> String> Desk<F> {
+impl<F: Fn(u64) -> String> AuditWriterThread<F> {
     /// Ends when the sender is gone and the queue is empty.
-    fn run(mut self, inbox: &Receiver<Entry>) {
+    fn run(mut self, inbox: &Receiver<AuditQueueEntry>) {
         loop {
             let entry = match inbox.try_recv() {
                 Ok(entry) => Ok(entry),
@@ -106,8 +106,8 @@ impl<F: Fn(u64) -> String> Desk<F> {
                 Err(TryRecvError::Disconnected) => Err(mpsc::RecvError),
             };
             match entry {
-                Ok(Entry::Line(line)) => self.write(&line),
-                Ok(Entry::Lost(lost)) => self.untold += lost,
+                Ok(AuditQueueEntry::Line(line)) => self.write(&line),
+                Ok(AuditQueueEntry::Lost(lost)) => self.untold += lost,
                 Err(mpsc::RecvError) => break,
             }
         }

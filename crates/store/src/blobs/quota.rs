@@ -52,7 +52,7 @@ impl Quota {
 }
 
 /// Room that a content takes while it is written. Given back when dropped, unless the content stays.
-pub(super) struct Taken<Q: AsRef<Quota>> {
+pub(super) struct QuotaReservation<Q: AsRef<Quota>> {
     from: Arc<Q>,
     /// Of the content so far.
     size: u64,
@@ -60,7 +60,7 @@ pub(super) struct Taken<Q: AsRef<Quota>> {
     room: u64,
 }
 
-impl<Q: AsRef<Quota>> Taken<Q> {
+impl<Q: AsRef<Quota>> QuotaReservation<Q> {
     pub(super) fn nothing(from: Arc<Q>) -> Self {
         Self {
             from,
@@ -91,7 +91,7 @@ impl<Q: AsRef<Quota>> Taken<Q> {
     }
 }
 
-impl<Q: AsRef<Quota>> Drop for Taken<Q> {
+impl<Q: AsRef<Quota>> Drop for QuotaReservation<Q> {
     fn drop(&mut self) {
         (*self.from).as_ref().give_back(self.room);
     }

@@ -9,8 +9,8 @@ use toolpost_core::{BlobError, BlobWriter, KeptBlob};
 use toolpost_model::{BoxFuture, ContentDigest};
 
 use super::{
-    Shared, failed,
-    quota::{Taken, room_of},
+    DiskBlobState, failed,
+    quota::{QuotaReservation, room_of},
 };
 use crate::disk::contents;
 
@@ -31,8 +31,8 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 /// What the writing thread has of a content.
 struct Spool {
-    shared: Arc<Shared>,
-    file: Option<contents::Unnamed>,
+    shared: Arc<DiskBlobState>,
+    file: Option<contents::TemporaryBlobFile>,
     hasher: Sha256,
     size: u64,
     /// Full when it is handed over, empty when it comes back.
@@ -45,7 +45,7 @@ impl Spool {
             Some(file) => file,
             none => {
                 let folder = self.shared.files.temporary();
-                none.insert(contents::Unnamed::create(&folder).map_err(failed)?)
+                none.insert(contents::TemporaryBlobFile::create(&folder).map_err(failed)?)
             }
         };
         file.write(&self.buffer).map_err(failed)?;
@@ -57,7 +57,7 @@ impl Spool {
 
     /// Syncs the content and gives it its name. Where it is there already, this one takes its place: it is as young as
     /// can be, and sound, which nobody knows of the other.
-    fn name(mut self, taken: Taken<Shared>) -> Result<KeptBlob, BlobError> {
+    fn name(mut self, taken: QuotaReservation<DiskBlobState>) -> Result<KeptBlob, BlobError> {
         self.write_out()?;
         let kept = KeptBlob {
             digest: ContentDigest(self.hasher.finalize().into()),
@@ -79,7 +79,7 @@ impl Spool {
     }
 }
 
-enum Work {
+enum SpoolState {
     /// The spool is here.
     Rests(Spool),
     /// The spool is with the thread that writes.
@@ -87,15 +87,15 @@ enum Work {
     Failed(BlobError),
 }
 
-pub(super) struct Writer {
-    shared: Arc<Shared>,
+pub(super) struct DiskBlobWriter {
+    shared: Arc<DiskBlobState>,
     filling: Vec<u8>,
-    taken: Taken<Shared>,
-    work: Work,
+    taken: QuotaReservation<DiskBlobState>,
+    work: SpoolState,
 }
 
-impl Writer {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+impl DiskBlobWriter {
+    pub(super) fn new(shared: Arc<DiskBlobState>) -> Self {
         let spool = Spool {
             shared: Arc::clone(&shared),
             file: None,
@@ -103,21 +103,21 @@ impl Writer {
             size: 0,
             buffer: Vec::new(),
         };
-        let taken = Taken::nothing(Arc::clone(&shared));
+        let taken = QuotaReservation::nothing(Arc::clone(&shared));
         Self {
             shared,
             filling: Vec::new(),
             taken,
-            work: Work::Rests(spool),
+            work: SpoolState::Rests(spool),
         }
     }
 
     async fn add(&mut self, mut bytes: &[u8]) -> Result<(), BlobError> {
-        if let Work::Failed(error) = &self.work {
+        if let SpoolState::Failed(error) = &self.work {
             return Err(error.clone());
         }
         if let Err(error) = self.take_room(bytes.len() as u64).await {
-            self.work = Work::Failed(error.clone());
+            self.work = SpoolState::Failed(error.clone());
             return Err(error);
         }
         while !bytes.is_empty() {
@@ -157,7 +157,7 @@ impl Writer {
     async fn hand_over(&mut self) -> Result<(), BlobError> {
         let mut spool = self.resting().await?;
         std::mem::swap(&mut spool.buffer, &mut self.filling);
-        self.work = Work::Runs(tokio::task::spawn_blocking(move || {
+        self.work = SpoolState::Runs(tokio::task::spawn_blocking(move || {
             spool.write_out().map(|()| spool)
         }));
         Ok(())
@@ -165,25 +165,25 @@ impl Writer {
 
     /// Waits for what is being written. Until it is there the work stays where a dropped future leaves it.
     async fn resting(&mut self) -> Result<Spool, BlobError> {
-        if let Work::Runs(handle) = &mut self.work {
+        if let SpoolState::Runs(handle) = &mut self.work {
             self.work = match handle.await {
-                Ok(Ok(spool)) => Work::Rests(spool),
-                Ok(Err(error)) => Work::Failed(error),
-                Err(_) => Work::Failed(BlobError::Storage(
+                Ok(Ok(spool)) => SpoolState::Rests(spool),
+                Ok(Err(error)) => SpoolState::Failed(error),
+                Err(_) => SpoolState::Failed(BlobError::Storage(
                     "the thread that writes is gone".to_owned(),
                 )),
             };
         }
-        let taken = Work::Failed(BlobError::Storage(
+        let taken = SpoolState::Failed(BlobError::Storage(
             "a write was given up half-way".to_owned(),
         ));
         match std::mem::replace(&mut self.work, taken) {
-            Work::Rests(spool) => Ok(spool),
-            Work::Failed(error) => {
-                self.work = Work::Failed(error.clone());
+            SpoolState::Rests(spool) => Ok(spool),
+            SpoolState::Failed(error) => {
+                self.work = SpoolState::Failed(error.clone());
                 Err(error)
             }
-            running @ Work::Runs(_) => {
+            running @ SpoolState::Runs(_) => {
                 self.work = running;
                 Err(BlobError::Storage(
                     "the thread that writes is not done".to_owned(),
@@ -202,7 +202,7 @@ impl Writer {
     }
 }
 
-impl BlobWriter for Writer {
+impl BlobWriter for DiskBlobWriter {
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), BlobError>> {
         Box::pin(self.add(bytes))
     }
@@ -212,7 +212,7 @@ impl BlobWriter for Writer {
     }
 }
 
-impl AsRef<super::Quota> for Shared {
+impl AsRef<super::Quota> for DiskBlobState {
     fn as_ref(&self) -> &super::Quota {
         &self.quota
     }

@@ -13,13 +13,13 @@ use rustix::fs::OFlags;
 use super::{bits, create_private_directories, remove, sync_parent};
 
 /// A content that is being written. Dropped before it has a name, the file goes.
-pub(crate) struct Unnamed {
+pub(crate) struct TemporaryBlobFile {
     file: File,
     /// `None` once it has its name.
     path: Option<PathBuf>,
 }
 
-impl Unnamed {
+impl TemporaryBlobFile {
     /// Begins a file in `folder`, for us alone.
     pub(crate) fn create(folder: &Path) -> io::Result<Self> {
         let path = folder.join(format!("{:016x}", getrandom::u64()?));
@@ -56,7 +56,7 @@ impl Unnamed {
     }
 }
 
-impl Drop for Unnamed {
+impl Drop for TemporaryBlobFile {
     fn drop(&mut self) {
         // One that stays behind is removed when the next host starts.
         if let Some(path) = &self.path {
@@ -114,7 +114,7 @@ impl ContentFile {
 }
 
 /// A file in a folder, as far as counting and clearing away need it.
-pub(crate) struct Listed {
+pub(crate) struct FolderFile {
     pub(crate) path: PathBuf,
     pub(crate) size: u64,
     /// How long ago it was written; nothing where that lies in the future.
@@ -134,7 +134,7 @@ pub(crate) fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// The files in a folder. One that goes while they are listed is left out.
-pub(crate) fn files(folder: &Path) -> io::Result<Vec<Listed>> {
+pub(crate) fn files(folder: &Path) -> io::Result<Vec<FolderFile>> {
     let mut found = Vec::new();
     for entry in entries(folder)? {
         let entry = entry?;
@@ -145,7 +145,7 @@ pub(crate) fn files(folder: &Path) -> io::Result<Vec<Listed>> {
         };
         if metadata.is_file() {
             let age = metadata.modified()?.elapsed().unwrap_or_default();
-            found.push(Listed {
+            found.push(FolderFile {
                 path: entry.path(),
                 size: metadata.len(),
                 age,

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
-use toolpost_core::Pruned;
+use toolpost_core::PrunedRange;
 
 /// The last record that went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,10 @@ pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Option<Anchor>> 
 }
 
 /// What a cut up to this number would take.
-pub(super) fn measure(connection: &Connection, up_to: u64) -> rusqlite::Result<Option<Pruned>> {
+pub(super) fn measure(
+    connection: &Connection,
+    up_to: u64,
+) -> rusqlite::Result<Option<PrunedRange>> {
     const ENDS: &str = "SELECT seq, at, hash FROM record WHERE seq <= ?1";
     let end = |order: &str| {
         let mut statement =
@@ -46,7 +49,7 @@ pub(super) fn measure(connection: &Connection, up_to: u64) -> rusqlite::Result<O
     else {
         return Ok(None);
     };
-    Ok(Some(Pruned {
+    Ok(Some(PrunedRange {
         up_to,
         hash,
         records: up_to + 1 - first_seq,
@@ -56,7 +59,7 @@ pub(super) fn measure(connection: &Connection, up_to: u64) -> rusqlite::Result<O
 }
 
 /// Sets the anchor and takes away what lies before it, which the triggers then allow.
-pub(super) fn advance(connection: &Connection, pruned: &Pruned) -> rusqlite::Result<()> {
+pub(super) fn advance(connection: &Connection, pruned: &PrunedRange) -> rusqlite::Result<()> {
     let up_to = pruned.up_to.cast_signed();
     let set = "INSERT INTO anchor (id, up_to, hash) VALUES (1, ?1, ?2)
                ON CONFLICT (id) DO UPDATE SET up_to = excluded.up_to, hash = excluded.hash";

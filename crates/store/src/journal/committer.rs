@@ -4,11 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, ffi};
-use toolpost_core::{Cut, GENESIS, JournalError, Pruned, Record, Strength, chain, pruned_record};
+use toolpost_core::{
+    GENESIS, JournalError, PrunedRange, Record, RetentionCut, Strength, chain, pruned_record,
+};
 
 use super::{
-    OpenError, anchor,
-    facet::{self, Noted},
+    JournalOpenError, anchor,
+    facet::{self, FacetRow},
     row,
     writer::Append,
 };
@@ -22,15 +24,15 @@ const BATCHES_BETWEEN_LOOKS: u32 = 8;
 const FACETS_TOGETHER: usize = 4096;
 
 /// Facets of committed records that are not in their table yet.
-struct Waiting {
-    waiting: Vec<Noted>,
+struct FacetBacklog {
+    waiting: Vec<FacetRow>,
     /// The table may lack some that are not among these.
     is_behind: bool,
 }
 
 /// The end of the chain.
 #[derive(Clone, Copy)]
-struct Head {
+struct ChainHead {
     seq: u64,
     hash: [u8; 32],
 }
@@ -40,17 +42,17 @@ pub(super) struct Committer {
     path: PathBuf,
     max_bytes: u64,
     /// Always what is committed: the next record's number and hash follow from it.
-    head: Head,
+    head: ChainHead,
     /// The strength SQLite is set to, unknown before the first batch.
     strength: Option<Strength>,
-    log: LogLevel,
+    log: CheckpointSchedule,
     /// Set for good once the disk failed to sync.
     lost: Option<JournalError>,
-    facets: Waiting,
+    facets: FacetBacklog,
 }
 
 /// When the log is next copied.
-struct LogLevel {
+struct CheckpointSchedule {
     pages: i64,
     copy_at: i64,
     /// Batches since the length was last asked for.
@@ -62,20 +64,20 @@ impl Committer {
         connection: Connection,
         path: &Path,
         max_bytes: u64,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, JournalOpenError> {
         let path = path.to_path_buf();
         let head = match committed_head(&connection) {
             Ok(Some(head)) => head,
-            Ok(None) => return Err(OpenError::Damaged { path }),
-            Err(source) => return Err(OpenError::Sqlite { path, source }),
+            Ok(None) => return Err(JournalOpenError::Damaged { path }),
+            Err(source) => return Err(JournalOpenError::Sqlite { path, source }),
         };
-        let log = LogLevel {
+        let log = CheckpointSchedule {
             pages: 0,
             copy_at: CHECKPOINT_PAGES,
             unseen: 0,
         };
         // A host that was killed may not have come to it.
-        let facets = Waiting {
+        let facets = FacetBacklog {
             waiting: Vec::new(),
             is_behind: true,
         };
@@ -113,7 +115,10 @@ impl Committer {
 
     /// Removes the oldest records with the record that says so, in one transaction. A power cut may take it back
     /// whole, so it is not synced.
-    pub(super) fn prune(&mut self, cut: &Cut) -> Result<Option<Pruned>, JournalError> {
+    pub(super) fn prune(
+        &mut self,
+        cut: &RetentionCut,
+    ) -> Result<Option<PrunedRange>, JournalError> {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
         }
@@ -149,7 +154,7 @@ impl Committer {
     pub(super) fn note_facets(&mut self, seq: u64, mut record: Record) {
         if let (Some(facets), false) = (record.facets.take(), self.facets.is_behind) {
             let (at, session) = (record.at, record.session_id);
-            self.facets.waiting.push(Noted {
+            self.facets.waiting.push(FacetRow {
                 seq,
                 at,
                 session,
@@ -217,12 +222,12 @@ impl Committer {
         written
     }
 
-    fn insert<'a>(&self, records: impl Iterator<Item = &'a Record>) -> rusqlite::Result<Head> {
+    fn insert<'a>(&self, records: impl Iterator<Item = &'a Record>) -> rusqlite::Result<ChainHead> {
         let mut head = self.head;
         let mut statement = self.connection.prepare_cached(row::INSERT)?;
         for record in records {
             let seq = head.seq + 1;
-            head = Head {
+            head = ChainHead {
                 seq,
                 hash: chain(&head.hash, seq, record),
             };
@@ -349,12 +354,12 @@ fn strongest(batch: &[Append]) -> Strength {
 }
 
 /// `None` where the last row has no hash to go on from.
-fn committed_head(connection: &Connection) -> rusqlite::Result<Option<Head>> {
+fn committed_head(connection: &Connection) -> rusqlite::Result<Option<ChainHead>> {
     let mut statement =
         connection.prepare_cached("SELECT seq, hash FROM record ORDER BY seq DESC LIMIT 1")?;
     let mut rows = statement.query([])?;
     let Some(row) = rows.next()? else {
-        return Ok(Some(Head {
+        return Ok(Some(ChainHead {
             seq: 0,
             hash: GENESIS,
         }));
@@ -364,7 +369,7 @@ fn committed_head(connection: &Connection) -> rusqlite::Result<Option<Head>> {
         return Ok(None);
     };
     let head = u64::try_from(seq).ok().zip(hash.try_into().ok());
-    Ok(head.map(|(seq, hash)| Head { seq, hash }))
+    Ok(head.map(|(seq, hash)| ChainHead { seq, hash }))
 }
 
 /// How long the log is, after the checkpoint that the pragma names.

@@ -12,22 +12,25 @@ use toolpost_model::{Outcome, SessionId};
 
 use super::{
     query,
-    row::{ReadError, columns_of, decode},
+    row::{JournalReadError, columns_of, decode},
 };
 
 pub(super) const INSERT: &str = "INSERT INTO facet (seq, at, session, tool, principal, outcome, correlation) \
                                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
 /// One row.
-pub(crate) struct Noted {
+pub(crate) struct FacetRow {
     pub(super) seq: u64,
     pub(super) at: Timestamp,
     pub(super) session: Option<SessionId>,
     pub(super) facets: Facets,
 }
 
-pub(super) fn insert(statement: &mut CachedStatement<'_>, noted: &Noted) -> rusqlite::Result<()> {
-    let Noted {
+pub(super) fn insert(
+    statement: &mut CachedStatement<'_>,
+    noted: &FacetRow,
+) -> rusqlite::Result<()> {
+    let FacetRow {
         seq,
         at,
         session,
@@ -59,7 +62,7 @@ pub(super) fn catch_up(connection: &Connection) -> rusqlite::Result<()> {
     let mut insert_one = connection.prepare_cached(INSERT)?;
     behind(connection, |stored, facets| {
         let StoredRecord { seq, record, .. } = stored;
-        let noted = Noted {
+        let noted = FacetRow {
             seq,
             at: record.at,
             session: record.session_id,
@@ -143,7 +146,7 @@ const STANDS_FOR_ITS_CALL: &str = "(facet.outcome IS NOT NULL OR NOT EXISTS (
 pub(crate) fn find_all(
     connection: &Connection,
     query: &Query,
-) -> Result<Vec<StoredRecord>, ReadError> {
+) -> Result<Vec<StoredRecord>, JournalReadError> {
     Lag::read(connection, query)?.next_page(connection, &mut query.clone())
 }
 
@@ -157,7 +160,7 @@ pub(crate) struct Lag {
 }
 
 impl Lag {
-    pub(crate) fn read(connection: &Connection, query: &Query) -> Result<Self, ReadError> {
+    pub(crate) fn read(connection: &Connection, query: &Query) -> Result<Self, JournalReadError> {
         let snapshot = connection.unchecked_transaction()?;
         let up_to = last(connection)?.max(0).cast_unsigned();
         let mut calls = Vec::new();
@@ -185,7 +188,7 @@ impl Lag {
         &mut self,
         connection: &Connection,
         query: &mut Query,
-    ) -> Result<Vec<StoredRecord>, ReadError> {
+    ) -> Result<Vec<StoredRecord>, JournalReadError> {
         let of_these = self.calls.len().saturating_sub(query.limit);
         let mut found = self.calls.split_off(of_these);
         found.reverse();
@@ -208,7 +211,10 @@ impl Lag {
 }
 
 /// Calls that the table knows of, newest first.
-pub(crate) fn find(connection: &Connection, query: &Query) -> Result<Vec<StoredRecord>, ReadError> {
+pub(crate) fn find(
+    connection: &Connection,
+    query: &Query,
+) -> Result<Vec<StoredRecord>, JournalReadError> {
     let Some(pattern) = &query.tool else {
         return of_tool(connection, query, None);
     };
@@ -223,7 +229,7 @@ pub(crate) fn find(connection: &Connection, query: &Query) -> Result<Vec<StoredR
 }
 
 /// Every tool that has a call, by jumps through the index.
-fn tools(connection: &Connection) -> Result<Vec<String>, ReadError> {
+fn tools(connection: &Connection) -> Result<Vec<String>, JournalReadError> {
     let mut statement = connection.prepare_cached("SELECT min(tool) FROM facet WHERE tool > ?1")?;
     let mut tools: Vec<String> = Vec::new();
     loop {
@@ -239,7 +245,7 @@ fn of_tool(
     connection: &Connection,
     query: &Query,
     tool: Option<&str>,
-) -> Result<Vec<StoredRecord>, ReadError> {
+) -> Result<Vec<StoredRecord>, JournalReadError> {
     let before = query
         .before
         .map(|before| i64::try_from(before).unwrap_or(i64::MAX));

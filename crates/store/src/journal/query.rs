@@ -5,7 +5,7 @@ use rusqlite::{Connection, Params, Row, params};
 use toolpost_core::{GENESIS, JournalHead, RecordKind, SessionPage, StoredRecord};
 use toolpost_model::{InvocationId, RequestId, SessionId};
 
-use super::row::{ReadError, columns, columns_of, decode};
+use super::row::{JournalReadError, columns, columns_of, decode};
 
 macro_rules! select {
     ($rest:literal) => {
@@ -44,7 +44,7 @@ const FIRST: &str = "SELECT min(seq) FROM record";
 pub(crate) fn records_of(
     connection: &Connection,
     invocation: InvocationId,
-) -> Result<Vec<StoredRecord>, ReadError> {
+) -> Result<Vec<StoredRecord>, JournalReadError> {
     all(
         connection,
         OF_INVOCATION,
@@ -56,18 +56,18 @@ pub(super) fn newest_of_request(
     connection: &Connection,
     session: &SessionId,
     request: &RequestId,
-) -> Result<Option<StoredRecord>, ReadError> {
+) -> Result<Option<StoredRecord>, JournalReadError> {
     Ok(all(connection, OF_REQUEST, [session.as_str(), request.as_str()])?.pop())
 }
 
 pub(super) fn newest_of_session(
     connection: &Connection,
     session: &SessionId,
-) -> Result<Option<StoredRecord>, ReadError> {
+) -> Result<Option<StoredRecord>, JournalReadError> {
     Ok(all(connection, OF_SESSION, [session.as_str()])?.pop())
 }
 
-pub(super) fn last_start(connection: &Connection) -> Result<u64, ReadError> {
+pub(super) fn last_start(connection: &Connection) -> Result<u64, JournalReadError> {
     let mut statement = connection.prepare_cached(LAST_START)?;
     let mut rows = statement.query([])?;
     let seq = rows.next()?.map(|row| row.get::<_, i64>(0)).transpose()?;
@@ -79,7 +79,7 @@ pub(crate) fn page(
     connection: &Connection,
     after: u64,
     limit: usize,
-) -> Result<Vec<StoredRecord>, ReadError> {
+) -> Result<Vec<StoredRecord>, JournalReadError> {
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     all(connection, PAGE, [after, to_limit(limit)])
 }
@@ -93,7 +93,7 @@ pub(crate) fn session_page(
     session: &SessionId,
     after: u64,
     limit: usize,
-) -> Result<SessionPage, ReadError> {
+) -> Result<SessionPage, JournalReadError> {
     let (first, last) = (first_seq(connection)?, last_seq(connection)?);
     // What was removed need not be walked over.
     let from = after.max(first.saturating_sub(1));
@@ -108,14 +108,17 @@ pub(crate) fn session_page(
 }
 
 /// The newest `count` records, oldest first.
-pub(crate) fn tail(connection: &Connection, count: usize) -> Result<Vec<StoredRecord>, ReadError> {
+pub(crate) fn tail(
+    connection: &Connection,
+    count: usize,
+) -> Result<Vec<StoredRecord>, JournalReadError> {
     let mut found = all(connection, TAIL, [to_limit(count)])?;
     found.reverse();
     Ok(found)
 }
 
 /// The highest number, 0 in an empty journal.
-pub(crate) fn last_seq(connection: &Connection) -> Result<u64, ReadError> {
+pub(crate) fn last_seq(connection: &Connection) -> Result<u64, JournalReadError> {
     let mut statement = connection.prepare_cached(LAST)?;
     let last: Option<i64> = statement.query_row([], |row| row.get(0))?;
     Ok(last.unwrap_or(0).max(0).cast_unsigned())
@@ -128,7 +131,7 @@ pub(crate) fn of_kind(
     kind: RecordKind,
     before: u64,
     limit: usize,
-) -> Result<Vec<StoredRecord>, ReadError> {
+) -> Result<Vec<StoredRecord>, JournalReadError> {
     let before = i64::try_from(before).unwrap_or(i64::MAX);
     all(
         connection,
@@ -138,7 +141,7 @@ pub(crate) fn of_kind(
 }
 
 /// The number of the oldest record, or the one after the last where there is none.
-pub(crate) fn first_seq(connection: &Connection) -> Result<u64, ReadError> {
+pub(crate) fn first_seq(connection: &Connection) -> Result<u64, JournalReadError> {
     let first: Option<i64> = connection
         .prepare_cached(FIRST)?
         .query_row([], |row| row.get(0))?;
@@ -146,7 +149,7 @@ pub(crate) fn first_seq(connection: &Connection) -> Result<u64, ReadError> {
 }
 
 /// Where the journal ends and begins.
-pub(crate) fn head(connection: &Connection) -> Result<JournalHead, ReadError> {
+pub(crate) fn head(connection: &Connection) -> Result<JournalHead, JournalReadError> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = pragma("page_count")? - pragma("freelist_count")?;
     let bytes = (pages * pragma("page_size")?).max(0).cast_unsigned();
@@ -172,7 +175,7 @@ pub(crate) fn rows_between(
     limit: usize,
     facets: Beside,
     mut visit: impl FnMut(&Row<'_>),
-) -> Result<Option<i64>, ReadError> {
+) -> Result<Option<i64>, JournalReadError> {
     let mut statement = connection.prepare_cached(match facets {
         Beside::Facets => BETWEEN_WITH_FACETS,
         Beside::Nothing => BETWEEN,
@@ -198,7 +201,7 @@ pub(super) fn all(
     connection: &Connection,
     sql: &str,
     params: impl Params,
-) -> Result<Vec<StoredRecord>, ReadError> {
+) -> Result<Vec<StoredRecord>, JournalReadError> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     let mut found = Vec::new();

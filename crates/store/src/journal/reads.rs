@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use toolpost_core::JournalError;
 use toolpost_model::BoxFuture;
 
-use super::row::ReadError;
+use super::row::JournalReadError;
 
 /// Readers that wait for a turn. More wait in front of the queue.
 const QUEUE: usize = 64;
@@ -28,7 +28,7 @@ impl Lookups {
     /// Asks at once and hands back the answer as a future that is ready.
     pub(super) fn answer<'a, T: Send + 'a>(
         &self,
-        ask: impl FnOnce(&Connection) -> Result<T, ReadError>,
+        ask: impl FnOnce(&Connection) -> Result<T, JournalReadError>,
     ) -> BoxFuture<'a, Result<T, JournalError>> {
         // A panic in between leaves a connection as good as before: reading changes nothing.
         let connection = self.0.lock();
@@ -38,18 +38,18 @@ impl Lookups {
 }
 
 /// A read, which sends its own answer.
-type Scan = Box<dyn FnOnce(&Connection) + Send>;
+type JournalScan = Box<dyn FnOnce(&Connection) + Send>;
 
 /// Long reads, one after the other.
 pub(super) struct Scans {
     /// Taken by `drop`, which ends the thread.
-    queue: Option<mpsc::Sender<Scan>>,
+    queue: Option<mpsc::Sender<JournalScan>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Scans {
     pub(super) fn start(connection: Connection) -> io::Result<Self> {
-        let (queue, mut waiting) = mpsc::channel::<Scan>(QUEUE);
+        let (queue, mut waiting) = mpsc::channel::<JournalScan>(QUEUE);
         let work = move || {
             while let Some(scan) = waiting.blocking_recv() {
                 scan(&connection);
@@ -66,7 +66,7 @@ impl Scans {
 
     pub(super) fn run<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
+        ask: impl FnOnce(&Connection) -> Result<T, JournalReadError> + Send + 'static,
     ) -> BoxFuture<'_, Result<T, JournalError>> {
         Box::pin(async move {
             let (done, answer) = oneshot::channel();

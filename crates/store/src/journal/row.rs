@@ -53,7 +53,7 @@ const HASH: usize = 7;
 
 /// Why rows cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum JournalReadError {
     /// A row that no journal wrote like this.
     #[error("record {seq} is damaged: column `{column}` {why}")]
     Damaged {
@@ -75,8 +75,8 @@ pub enum ReadError {
     Sqlite(#[from] rusqlite::Error),
 }
 
-impl From<ReadError> for JournalError {
-    fn from(error: ReadError) -> Self {
+impl From<JournalReadError> for JournalError {
+    fn from(error: JournalReadError) -> Self {
         Self::Broken(error.to_string())
     }
 }
@@ -107,10 +107,10 @@ pub(super) fn insert(
 }
 
 /// Takes nothing on faith: a column of another type or length than the writer writes is damage.
-pub(crate) fn decode(row: &Row<'_>) -> Result<StoredRecord, ReadError> {
+pub(crate) fn decode(row: &Row<'_>) -> Result<StoredRecord, JournalReadError> {
     let seq = row.get_ref(0)?.as_i64().unwrap_or_default();
     let cell = |place, column| {
-        Ok::<_, ReadError>(Cell {
+        Ok::<_, JournalReadError>(RecordCell {
             seq,
             column,
             value: row.get_ref(place)?,
@@ -166,43 +166,43 @@ pub(crate) fn stored_hash(row: &Row<'_>) -> Option<[u8; 32]> {
     row.get_ref(HASH).ok()?.as_blob().ok()?.try_into().ok()
 }
 
-struct Cell<'a> {
+struct RecordCell<'a> {
     seq: i64,
     column: &'static str,
     value: ValueRef<'a>,
 }
 
-impl<'a> Cell<'a> {
-    fn damaged(&self, why: &'static str) -> ReadError {
-        ReadError::Damaged {
+impl<'a> RecordCell<'a> {
+    fn damaged(&self, why: &'static str) -> JournalReadError {
+        JournalReadError::Damaged {
             seq: self.seq,
             column: self.column,
             why,
         }
     }
 
-    fn mistyped(&self, error: &FromSqlError) -> ReadError {
+    fn mistyped(&self, error: &FromSqlError) -> JournalReadError {
         match error {
             FromSqlError::InvalidType => self.damaged("has another type"),
             _ => self.damaged("is not valid UTF-8"),
         }
     }
 
-    fn integer(&self) -> Result<i64, ReadError> {
+    fn integer(&self) -> Result<i64, JournalReadError> {
         self.value.as_i64().map_err(|error| self.mistyped(&error))
     }
 
-    fn text(&self) -> Result<&'a str, ReadError> {
+    fn text(&self) -> Result<&'a str, JournalReadError> {
         self.value.as_str().map_err(|error| self.mistyped(&error))
     }
 
-    fn text_or_null(&self) -> Result<Option<&'a str>, ReadError> {
+    fn text_or_null(&self) -> Result<Option<&'a str>, JournalReadError> {
         self.value
             .as_str_or_null()
             .map_err(|error| self.mistyped(&error))
     }
 
-    fn bytes_or_null<const N: usize>(&self) -> Result<Option<[u8; N]>, ReadError> {
+    fn bytes_or_null<const N: usize>(&self) -> Result<Option<[u8; N]>, JournalReadError> {
         let bytes = self
             .value
             .as_blob_or_null()

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::DbConfig, ffi};
 
-use super::{OpenError, facet};
+use super::{JournalOpenError, facet};
 use crate::disk;
 
 /// `TPJL`, so that a database of something else is neither read nor changed.
@@ -94,9 +94,12 @@ enum Identity {
     Foreign,
 }
 
-pub(super) fn open_for_writing(path: &Path, max_bytes: u64) -> Result<Connection, OpenError> {
+pub(super) fn open_for_writing(
+    path: &Path,
+    max_bytes: u64,
+) -> Result<Connection, JournalOpenError> {
     let sqlite = |source| sqlite_error(path, source);
-    disk::create_private_file(path).map_err(|source| OpenError::Io {
+    disk::create_private_file(path).map_err(|source| JournalOpenError::Io {
         path: path.to_path_buf(),
         source,
     })?;
@@ -108,13 +111,13 @@ pub(super) fn open_for_writing(path: &Path, max_bytes: u64) -> Result<Connection
         .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
         .map_err(sqlite)?;
     if mode != "wal" {
-        return Err(OpenError::NoLog {
+        return Err(JournalOpenError::NoLog {
             path: path.to_path_buf(),
         });
     }
     set_up_writer(&connection, max_bytes).map_err(sqlite)?;
     migrate(&mut connection, version).map_err(|source| match source.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => OpenError::NoRoom {
+        Some(ErrorCode::DiskFull) => JournalOpenError::NoRoom {
             path: path.to_path_buf(),
             max_bytes,
         },
@@ -124,12 +127,12 @@ pub(super) fn open_for_writing(path: &Path, max_bytes: u64) -> Result<Connection
 }
 
 /// A connection that cannot change the file, whether a host runs, has ended or was killed.
-pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, OpenError> {
-    if let disk::Found::Nothing = disk::look(path).map_err(|source| OpenError::Io {
+pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, JournalOpenError> {
+    if let disk::PathKind::Nothing = disk::look(path).map_err(|source| JournalOpenError::Io {
         path: path.to_path_buf(),
         source,
     })? {
-        return Err(OpenError::Missing {
+        return Err(JournalOpenError::Missing {
             path: path.to_path_buf(),
         });
     }
@@ -137,7 +140,7 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, OpenError> {
     let connection =
         Connection::open_with_flags(path, flags).map_err(|source| sqlite_error(path, source))?;
     match known_version(path, &connection) {
-        Err(OpenError::Sqlite { source, .. }) if cannot_open(&source) => {
+        Err(JournalOpenError::Sqlite { source, .. }) if cannot_open(&source) => {
             open_as_unchanging(path, flags)
         }
         Err(error) => Err(error),
@@ -147,15 +150,15 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, OpenError> {
 
 /// On a disk that cannot be written SQLite cannot lay out the log's index, even where there is no log. Then
 /// nobody else writes either, and it may take the file as unchanging; but that hides a log, where one is.
-fn open_as_unchanging(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
+fn open_as_unchanging(path: &Path, flags: OpenFlags) -> Result<Connection, JournalOpenError> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
-    let left = disk::length(Path::new(&log)).map_err(|source| OpenError::Io {
+    let left = disk::length(Path::new(&log)).map_err(|source| JournalOpenError::Io {
         path: path.to_path_buf(),
         source,
     })?;
     if left > 0 {
-        return Err(OpenError::UnfinishedLog {
+        return Err(JournalOpenError::UnfinishedLog {
             path: path.to_path_buf(),
         });
     }
@@ -180,24 +183,24 @@ fn unchanging_address(path: &Path) -> String {
 }
 
 /// The version of a database that is ours to use, 0 for an empty file.
-fn known_version(path: &Path, connection: &Connection) -> Result<usize, OpenError> {
+fn known_version(path: &Path, connection: &Connection) -> Result<usize, JournalOpenError> {
     let path = path.to_path_buf();
     match identify(connection) {
         Ok(Identity::Empty) if connection.is_readonly("main").unwrap_or(true) => {
-            Err(OpenError::Missing { path })
+            Err(JournalOpenError::Missing { path })
         }
         Ok(Identity::Empty) => Ok(0),
         Ok(Identity::Version(version)) => Ok(version),
-        Ok(Identity::Newer(found)) => Err(OpenError::Newer {
+        Ok(Identity::Newer(found)) => Err(JournalOpenError::Newer {
             path,
             found,
             known: MIGRATIONS.len() as i64,
         }),
-        Ok(Identity::Foreign) => Err(OpenError::Foreign { path }),
+        Ok(Identity::Foreign) => Err(JournalOpenError::Foreign { path }),
         Err(source) if source.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-            Err(OpenError::Foreign { path })
+            Err(JournalOpenError::Foreign { path })
         }
-        Err(source) => Err(OpenError::Sqlite { path, source }),
+        Err(source) => Err(JournalOpenError::Sqlite { path, source }),
     }
 }
 
@@ -253,7 +256,7 @@ fn set_up_writer(connection: &Connection, max_bytes: u64) -> rusqlite::Result<()
 
 const LOG_KEPT_BYTES: i64 = 32 << 20;
 
-fn set_up_reader(path: &Path, connection: Connection) -> Result<Connection, OpenError> {
+fn set_up_reader(path: &Path, connection: Connection) -> Result<Connection, JournalOpenError> {
     let set = connection
         .pragma_update(None, "cache_size", -READER_CACHE_KIB)
         .and_then(|()| connection.pragma_update(None, "trusted_schema", false))
@@ -305,8 +308,8 @@ fn cannot_open(error: &rusqlite::Error) -> bool {
     }
 }
 
-fn sqlite_error(path: &Path, source: rusqlite::Error) -> OpenError {
-    OpenError::Sqlite {
+fn sqlite_error(path: &Path, source: rusqlite::Error) -> JournalOpenError {
+    JournalOpenError::Sqlite {
         path: path.to_path_buf(),
         source,
     }

@@ -16,10 +16,10 @@ use tokio::sync::{
     mpsc::{self, error::TrySendError},
     oneshot,
 };
-use toolpost_core::{Cut, JournalError, Pruned, Record, Strength};
+use toolpost_core::{JournalError, PrunedRange, Record, RetentionCut, Strength};
 use toolpost_model::{BoxFuture, SessionId};
 
-use super::{OpenError, committer::Committer};
+use super::{JournalOpenError, committer::Committer};
 use inbox::{Arrival, Inbox};
 
 /// Appends that wait in the queue, and the most one transaction takes.
@@ -43,12 +43,12 @@ pub(super) struct Append {
 
 /// The oldest records are to go, and who waits for it.
 struct Prune {
-    cut: Cut,
-    done: oneshot::Sender<Result<Option<Pruned>, JournalError>>,
+    cut: RetentionCut,
+    done: oneshot::Sender<Result<Option<PrunedRange>, JournalError>>,
 }
 
 /// What the thread is asked to do.
-enum Job {
+enum JournalWriterJob {
     Append(Append),
     Prune(Prune),
     /// What calls are looked for by is to be in its table.
@@ -56,24 +56,24 @@ enum Job {
 }
 
 /// The handle the journal holds.
-pub(super) struct Writer {
+pub(super) struct JournalWriter {
     /// Taken by `drop`, which ends the thread once the queue is empty.
-    queue: Option<mpsc::Sender<Job>>,
+    queue: Option<mpsc::Sender<JournalWriterJob>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Writer {
+impl JournalWriter {
     pub(super) fn start(
         connection: Connection,
         path: &Path,
         max_bytes: u64,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, JournalOpenError> {
         let committer = Committer::new(connection, path, max_bytes)?;
         let (queue, inbox) = mpsc::channel(QUEUE);
         let thread = thread::Builder::new()
             .name("journal-write".into())
             .spawn(move || run(committer, inbox))
-            .map_err(|source| OpenError::Io {
+            .map_err(|source| JournalOpenError::Io {
                 path: path.to_path_buf(),
                 source,
             })?;
@@ -101,25 +101,28 @@ impl Writer {
         let (done, answer) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or(JournalError::Closed)?;
         queue
-            .send(Job::WriteFacets(done))
+            .send(JournalWriterJob::WriteFacets(done))
             .await
             .map_err(|_| JournalError::Closed)?;
         answer.await.unwrap_or(Err(JournalError::Closed))
     }
 
     /// In the same queue: what was appended before is there when the oldest go.
-    pub(super) fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {
+    pub(super) fn prune(
+        &self,
+        cut: RetentionCut,
+    ) -> BoxFuture<'_, Result<Option<PrunedRange>, JournalError>> {
         Box::pin(async move {
             let (done, answer) = oneshot::channel();
             let queue = self.queue.as_ref().ok_or(JournalError::Closed)?;
-            let job = Job::Prune(Prune { cut, done });
+            let job = JournalWriterJob::Prune(Prune { cut, done });
             queue.send(job).await.map_err(|_| JournalError::Closed)?;
             answer.await.unwrap_or(Err(JournalError::Closed))
         })
     }
 }
 
-impl Drop for Writer {
+impl Drop for JournalWriter {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take()
@@ -131,7 +134,7 @@ impl Drop for Writer {
 }
 
 fn enqueue(
-    queue: &mpsc::Sender<Job>,
+    queue: &mpsc::Sender<JournalWriterJob>,
     record: Record,
     strength: Strength,
 ) -> BoxFuture<'_, Result<u64, JournalError>> {
@@ -139,7 +142,7 @@ fn enqueue(
         return refused(why);
     }
     let (done, answer) = oneshot::channel();
-    let left_over = match queue.try_send(Job::Append(Append {
+    let left_over = match queue.try_send(JournalWriterJob::Append(Append {
         record,
         strength,
         done,
@@ -185,7 +188,7 @@ fn refused<'a>(error: JournalError) -> BoxFuture<'a, Result<u64, JournalError>> 
 }
 
 /// Ends when every sender is gone and the queue is empty.
-fn run(mut committer: Committer, inbox: mpsc::Receiver<Job>) {
+fn run(mut committer: Committer, inbox: mpsc::Receiver<JournalWriterJob>) {
     let mut inbox = Inbox::new(inbox);
     let mut jobs = Vec::with_capacity(QUEUE);
     let mut waiting = Vec::with_capacity(QUEUE);
@@ -198,13 +201,13 @@ fn run(mut committer: Committer, inbox: mpsc::Receiver<Job>) {
         }
         for job in jobs.drain(..) {
             match job {
-                Job::Append(append) => waiting.push(append),
-                Job::Prune(prune) => {
+                JournalWriterJob::Append(append) => waiting.push(append),
+                JournalWriterJob::Prune(prune) => {
                     write(&mut committer, &mut waiting);
                     let _ = prune.done.send(committer.prune(&prune.cut));
                     committer.checkpoint_if_due();
                 }
-                Job::WriteFacets(done) => {
+                JournalWriterJob::WriteFacets(done) => {
                     write(&mut committer, &mut waiting);
                     let _ = done.send(committer.write_facets());
                 }
@@ -260,7 +263,7 @@ mod tests {
     use tokio::sync::mpsc;
     use toolpost_core::{JournalError, Record, RecordKind, Strength};
 
-    use super::{Append, BATCH_BYTES, Job, batch_length, enqueue};
+    use super::{Append, BATCH_BYTES, JournalWriterJob, batch_length, enqueue};
 
     fn record(body: &str) -> Record {
         Record {
@@ -276,7 +279,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_writer_that_is_gone_refuses_and_one_that_dies_answers() {
-        let (queue, inbox) = mpsc::channel::<Job>(4);
+        let (queue, inbox) = mpsc::channel::<JournalWriterJob>(4);
         let pending = enqueue(&queue, record("{}"), Strength::Committed);
         drop(inbox);
         assert!(
@@ -292,7 +295,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_makes_appends_wait_and_then_fail_with_the_writer() {
-        let (queue, inbox) = mpsc::channel::<Job>(1);
+        let (queue, inbox) = mpsc::channel::<JournalWriterJob>(1);
         let first = enqueue(&queue, record("{}"), Strength::Committed);
         let second = enqueue(&queue, record("{}"), Strength::Committed);
         drop(inbox);

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use toolpost_core::NamedContent;
 use toolpost_model::ContentDigest;
 
-use super::{ArtifactsPlace, Flaw, check::Check};
+use super::{ArtifactsPlace, Flaw, check::JournalCheck};
 use crate::disk;
 
 /// Bytes that are read at a time.
@@ -28,9 +28,9 @@ pub struct ArtifactCounts {
 
 /// Contents by digest: the same may be named by many records.
 #[derive(Default)]
-pub(super) struct Named(HashMap<ContentDigest, Naming>);
+pub(super) struct ReferencedBlobs(HashMap<ContentDigest, BlobReference>);
 
-struct Naming {
+struct BlobReference {
     /// The first record that names it.
     seq: u64,
     /// When it was last named, and so last written.
@@ -38,10 +38,10 @@ struct Naming {
     size: u64,
 }
 
-impl Named {
+impl ReferencedBlobs {
     pub(super) fn add(&mut self, seq: u64, at: Timestamp, contents: &[NamedContent]) {
         for content in contents {
-            let naming = Naming {
+            let naming = BlobReference {
                 seq,
                 last: at,
                 size: content.size,
@@ -52,22 +52,28 @@ impl Named {
     }
 }
 
-pub(super) fn check(place: &ArtifactsPlace, check: &mut Check, mut progress: impl FnMut(u64, u64)) {
-    let Some(Named(named)) = check.named.take() else {
+pub(super) fn check(
+    place: &ArtifactsPlace,
+    check: &mut JournalCheck,
+    mut progress: impl FnMut(u64, u64),
+) {
+    let Some(ReferencedBlobs(named)) = check.named.take() else {
         return;
     };
     let total = named.values().map(|naming| naming.size).sum();
     check.counts().named = named.len() as u64;
     let mut done = 0;
     // By the records that name them, so that the first bad one is found first.
-    let mut named: Vec<(ContentDigest, Naming)> = named.into_iter().collect();
+    let mut named: Vec<(ContentDigest, BlobReference)> = named.into_iter().collect();
     named.sort_unstable_by_key(|(digest, naming)| (naming.seq, *digest));
     for (digest, naming) in named {
         match look_at(&place.folder, &digest, &naming, check) {
-            Ok(Found::Intact) => check.counts().intact += 1,
-            Ok(Found::Changed) => check.found(naming.seq, Flaw::ArtifactChanged(digest)),
-            Ok(Found::Nothing) if naming.last < place.kept_since => check.counts().expired += 1,
-            Ok(Found::Nothing) => check.found(naming.seq, Flaw::ArtifactMissing(digest)),
+            Ok(BlobCondition::Intact) => check.counts().intact += 1,
+            Ok(BlobCondition::Changed) => check.found(naming.seq, Flaw::ArtifactChanged(digest)),
+            Ok(BlobCondition::Nothing) if naming.last < place.kept_since => {
+                check.counts().expired += 1;
+            }
+            Ok(BlobCondition::Nothing) => check.found(naming.seq, Flaw::ArtifactMissing(digest)),
             Err(error) => {
                 check.found(
                     naming.seq,
@@ -83,7 +89,7 @@ pub(super) fn check(place: &ArtifactsPlace, check: &mut Check, mut progress: imp
     }
 }
 
-enum Found {
+enum BlobCondition {
     Nothing,
     Intact,
     Changed,
@@ -92,17 +98,21 @@ enum Found {
 fn look_at(
     folder: &Path,
     digest: &ContentDigest,
-    naming: &Naming,
-    check: &mut Check,
-) -> std::io::Result<Found> {
+    naming: &BlobReference,
+    check: &mut JournalCheck,
+) -> std::io::Result<BlobCondition> {
     let hex = digest.to_hex();
     let path = folder.join(&hex[..2]).join(&hex);
     let mut hasher = Sha256::new();
     let read = disk::read_in_pieces(&path, PIECE, |piece| hasher.update(piece))?;
     let Some(bytes) = read else {
-        return Ok(Found::Nothing);
+        return Ok(BlobCondition::Nothing);
     };
     check.counts().bytes += bytes;
     let is_it = bytes == naming.size && hasher.finalize()[..] == digest.0;
-    Ok(if is_it { Found::Intact } else { Found::Changed })
+    Ok(if is_it {
+        BlobCondition::Intact
+    } else {
+        BlobCondition::Changed
+    })
 }

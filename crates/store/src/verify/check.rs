@@ -7,29 +7,31 @@ use serde::de::IgnoredAny;
 use toolpost_core::{FacetReader, GENESIS, RecordKind, StoredRecord, chain};
 use toolpost_model::InvocationId;
 
-use super::{ArtifactCounts, Flaw, Problem, SealedHead, VerifyReport, artifacts::Named};
-use crate::journal::{ReadError, anchor::Anchor, decode, facet, query::Beside, stored_hash};
+use super::{
+    ArtifactCounts, Flaw, SealedHead, VerifyProblem, VerifyReport, artifacts::ReferencedBlobs,
+};
+use crate::journal::{JournalReadError, anchor::Anchor, decode, facet, query::Beside, stored_hash};
 
 /// A file that is wrong everywhere need not be described everywhere.
 const MOST_PROBLEMS: usize = 1000;
 
 /// Where in its life a call is, as far as the records go.
 #[derive(Clone, Copy, PartialEq)]
-enum Call {
+enum CheckedCallState {
     Open,
     Ended,
 }
 
-pub(super) struct Check {
+pub(super) struct JournalCheck {
     report: VerifyReport,
-    calls: HashMap<InvocationId, Call>,
+    calls: HashMap<InvocationId, CheckedCallState>,
     facets: FacetReader,
     /// The last record whose facets are in their table.
     facets_up_to: u64,
     /// The head that must be there, until it was seen.
     awaited: Option<SealedHead>,
     /// Kept results that records name; `None` where nobody wants to know.
-    pub(super) named: Option<Named>,
+    pub(super) named: Option<ReferencedBlobs>,
     /// The number the next row should have.
     next: u64,
     /// The hash the next row builds on; unknown after a hole or a row whose hash cannot be read. It is the
@@ -37,7 +39,7 @@ pub(super) struct Check {
     previous: Option<[u8; 32]>,
 }
 
-impl Check {
+impl JournalCheck {
     pub(super) fn new(awaited: Option<SealedHead>, wants_artifacts: bool) -> Self {
         let report = VerifyReport {
             records: 0,
@@ -60,7 +62,7 @@ impl Check {
             facets_up_to: 0,
             // A journal without a record has a head too.
             awaited: awaited.filter(|head| *head != SealedHead::NOTHING),
-            named: wants_artifacts.then(Named::default),
+            named: wants_artifacts.then(ReferencedBlobs::default),
             next: 1,
             previous: Some(GENESIS),
         }
@@ -77,7 +79,7 @@ impl Check {
     pub(super) fn found(&mut self, seq: u64, what: Flaw) {
         self.report.removal_is_sound &= !what.concerns_removal();
         if self.report.problems.len() < MOST_PROBLEMS {
-            self.report.problems.push(Problem { seq, what });
+            self.report.problems.push(VerifyProblem { seq, what });
         } else {
             self.report.problems_left_out += 1;
         }
@@ -131,10 +133,10 @@ impl Check {
         self.next = seq + 1;
         match decode(row) {
             Ok(stored) => self.visit_record(&stored, row, beside),
-            Err(ReadError::Damaged { column, why, .. }) => {
+            Err(JournalReadError::Damaged { column, why, .. }) => {
                 self.found(seq, Flaw::Column { column, why });
             }
-            Err(error @ (ReadError::Sqlite(_) | ReadError::OlderFormat)) => {
+            Err(error @ (JournalReadError::Sqlite(_) | JournalReadError::OlderFormat)) => {
                 self.found(seq, Flaw::Storage(error.to_string()));
             }
         }
@@ -197,10 +199,14 @@ impl Check {
             return;
         }
         let ends = kind == RecordKind::Ended;
-        let state = if ends { Call::Ended } else { Call::Open };
+        let state = if ends {
+            CheckedCallState::Ended
+        } else {
+            CheckedCallState::Open
+        };
         let before = self.calls.insert(id, state);
-        if before == Some(Call::Ended) {
-            self.calls.insert(id, Call::Ended);
+        if before == Some(CheckedCallState::Ended) {
+            self.calls.insert(id, CheckedCallState::Ended);
             self.found(
                 seq,
                 if ends {
@@ -229,7 +235,7 @@ impl Check {
         let open = self
             .calls
             .into_iter()
-            .filter(|(_, state)| *state == Call::Open);
+            .filter(|(_, state)| *state == CheckedCallState::Open);
         self.report.open_invocations = open.map(|(id, _)| id).collect();
         self.report.open_invocations.sort();
         self.report

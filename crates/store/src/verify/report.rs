@@ -7,7 +7,7 @@ use super::{ArtifactCounts, SealedHead};
 
 /// One thing that is wrong.
 #[derive(Debug)]
-pub struct Problem {
+pub struct VerifyProblem {
     /// The record it was found at, 0 where it concerns the file.
     pub seq: u64,
     /// What it is.
@@ -124,7 +124,7 @@ impl Flaw {
 
 /// What a check comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum VerifyConclusion {
     /// Nothing is wrong.
     Clean,
     /// Nothing is wrong with what is there, and the sealed head cannot be looked for.
@@ -158,26 +158,26 @@ pub struct VerifyReport {
     /// The kept results that were looked for.
     pub artifacts: ArtifactCounts,
     /// What is wrong, the first bad record first, and then what concerns the file; the first thousand.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<VerifyProblem>,
     /// How many more there are.
     pub problems_left_out: u64,
 }
 
 impl VerifyReport {
     /// What it comes to.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> VerifyConclusion {
         if !self.problems.is_empty() {
-            Verdict::Broken
+            VerifyConclusion::Broken
         } else if self.removed_head.is_some() {
-            Verdict::CannotTell
+            VerifyConclusion::CannotTell
         } else {
-            Verdict::Clean
+            VerifyConclusion::Clean
         }
     }
 
     /// True where nothing is wrong and everything that was asked could be checked.
     pub fn is_clean(&self) -> bool {
-        self.verdict() == Verdict::Clean
+        self.verdict() == VerifyConclusion::Clean
     }
 
     /// The first record that is not as it was written.

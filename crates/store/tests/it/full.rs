@@ -5,7 +5,7 @@ use std::{
     process::Command,
 };
 
-use toolpost_core::{Cut, Query, Record};
+use toolpost_core::{Query, Record, RetentionCut};
 use toolpost_store::JournalReader;
 
 use super::{
@@ -104,7 +104,7 @@ async fn a_full_journal_can_be_pruned() {
         small += 1;
         assert!(small < 100_000, "it never gets full");
     }
-    let cut = |up_to, restated| Cut {
+    let cut = |up_to, restated| RetentionCut {
         up_to,
         at: record(RecordKind::Ended, "").at,
         why: "a test".into(),
@@ -320,7 +320,10 @@ async fn a_journal_on_a_disk_that_cannot_be_written_can_be_read() {
         .err()
         .unwrap();
     assert!(
-        matches!(error, toolpost_store::OpenError::UnfinishedLog { .. }),
+        matches!(
+            error,
+            toolpost_store::JournalOpenError::UnfinishedLog { .. }
+        ),
         "{error:?}"
     );
 }

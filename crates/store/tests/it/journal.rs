@@ -4,10 +4,10 @@ use rusqlite::Connection;
 use toolpost_testkit::journal_suite;
 
 use super::{
-    Journal, MemoryJournal, OpenError, ROOMY, Record, RecordKind, SessionId, SqliteJournal,
+    Journal, JournalOpenError, MemoryJournal, ROOMY, Record, RecordKind, SessionId, SqliteJournal,
     Strength, append, call, fill, open, record,
 };
-use toolpost_core::{Query, ToolPattern};
+use toolpost_core::{Query, ToolQueryPattern};
 use toolpost_store::JournalReader;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -121,7 +121,7 @@ async fn calls_are_found_before_the_table_knows_of_them_and_after_a_crash() {
     append(&journal, ended).await.unwrap();
     assert_eq!(seqs(&reader), [10, 7, 4]);
     let by_tool = Query {
-        tool: Some(ToolPattern::new("files.write")),
+        tool: Some(ToolQueryPattern::new("files.write")),
         ..Query::newest(1)
     };
     assert_eq!(reader.find(&by_tool).unwrap()[0].seq, 10);
@@ -194,7 +194,7 @@ async fn two_writers_of_one_file_cannot_fork_the_chain() {
 
 #[test]
 fn a_foreign_or_newer_file_is_refused_and_left_as_it_is() {
-    let check = |prepare: &dyn Fn(&std::path::Path), expected: fn(&OpenError) -> bool| {
+    let check = |prepare: &dyn Fn(&std::path::Path), expected: fn(&JournalOpenError) -> bool| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.db");
         prepare(&path);
@@ -211,7 +211,7 @@ fn a_foreign_or_newer_file_is_refused_and_left_as_it_is() {
     let sql = |text: &'static str| {
         move |path: &std::path::Path| Connection::open(path).unwrap().execute_batch(text).unwrap()
     };
-    let foreign = |error: &OpenError| matches!(error, OpenError::Foreign { .. });
+    let foreign = |error: &JournalOpenError| matches!(error, JournalOpenError::Foreign { .. });
     check(&sql("CREATE TABLE mine (a)"), foreign);
     check(
         &sql("PRAGMA application_id = 7; CREATE TABLE record (a)"),
@@ -235,7 +235,7 @@ fn a_foreign_or_newer_file_is_refused_and_left_as_it_is() {
     check(&newer, |error| {
         matches!(
             error,
-            OpenError::Newer {
+            JournalOpenError::Newer {
                 found: 99,
                 known: 2,
                 ..
@@ -259,7 +259,10 @@ fn a_damaged_end_is_refused() {
     .unwrap();
     drop(raw);
     let error = SqliteJournal::open(&path, ROOMY).err().unwrap();
-    assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
+    assert!(
+        matches!(error, JournalOpenError::Damaged { .. }),
+        "{error:?}"
+    );
 }
 
 #[test]

@@ -33,7 +33,7 @@ use toolpost_core::{
     Facets, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, Strength,
 };
 use toolpost_model::{InvocationId, Outcome, RequestId, SessionId};
-use toolpost_store::{JournalOptions, OpenError, SqliteJournal};
+use toolpost_store::{JournalOpenError, JournalOptions, SqliteJournal};
 
 const ROOMY: JournalOptions = JournalOptions { max_bytes: 1 << 30 };
 

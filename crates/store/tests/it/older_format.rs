@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use rusqlite::{Connection, params};
-use toolpost_core::{GENESIS, Query, RecordKind, StoredRecord, ToolPattern, chain};
-use toolpost_store::{JournalReader, ReadError};
+use toolpost_core::{GENESIS, Query, RecordKind, StoredRecord, ToolQueryPattern, chain};
+use toolpost_store::{JournalReadError, JournalReader};
 
 use super::{Journal, Record, append, call, open, record, tampering::verify};
 
@@ -107,7 +107,7 @@ async fn the_first_format_is_brought_up_to_date_and_loses_nothing() {
     check(Query::newest(9), &[6, 5, 4]).await;
     check(
         Query {
-            tool: Some(ToolPattern::new("write")),
+            tool: Some(ToolQueryPattern::new("write")),
             ..Query::newest(9)
         },
         &[5, 4],
@@ -158,7 +158,7 @@ fn the_first_format_can_be_read_and_checked_as_it_is() {
     );
     assert!(matches!(
         reader.find(&Query::newest(1)),
-        Err(ReadError::OlderFormat)
+        Err(JournalReadError::OlderFormat)
     ));
     drop(reader);
     assert!(

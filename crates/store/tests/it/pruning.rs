@@ -3,16 +3,16 @@
 use std::{path::Path, sync::Arc};
 
 use rusqlite::Connection;
-use toolpost_core::{Cut, Query};
-use toolpost_store::{Flaw, JournalReader, SealedHead, Verdict, VerifyOptions};
+use toolpost_core::{Query, RetentionCut};
+use toolpost_store::{Flaw, JournalReader, SealedHead, VerifyConclusion, VerifyOptions};
 
 use super::{
     Journal, RecordKind, Strength, append, call, fill, open, record,
     tampering::{tamper, verify},
 };
 
-fn cut(up_to: u64) -> Cut {
-    Cut {
+fn cut(up_to: u64) -> RetentionCut {
+    RetentionCut {
         up_to,
         at: record(RecordKind::Ended, "").at,
         why: "a test".into(),
@@ -165,7 +165,9 @@ async fn a_head_that_went_vouches_for_nothing_and_says_so() {
             .verify_with(&options, |_| {})
             .unwrap();
         let verdict = report.verdict();
-        assert!(verdict != Verdict::CannotTell || report.removed_head.as_ref() == Some(head));
+        assert!(
+            verdict != VerifyConclusion::CannotTell || report.removed_head.as_ref() == Some(head)
+        );
         (
             verdict,
             report
@@ -175,26 +177,29 @@ async fn a_head_that_went_vouches_for_nothing_and_says_so() {
                 .collect::<Vec<_>>(),
         )
     };
-    assert_eq!(against(&heads[2]), (Verdict::CannotTell, vec![]));
+    assert_eq!(against(&heads[2]), (VerifyConclusion::CannotTell, vec![]));
     let without_number = SealedHead {
         seq: None,
         ..heads[2].clone()
     };
-    assert_eq!(against(&without_number), (Verdict::CannotTell, vec![]));
+    assert_eq!(
+        against(&without_number),
+        (VerifyConclusion::CannotTell, vec![])
+    );
     assert_eq!(
         against(&heads[3]),
-        (Verdict::Clean, vec![]),
+        (VerifyConclusion::Clean, vec![]),
         "the last that went is known by its hash"
     );
-    assert_eq!(against(&heads[6]), (Verdict::Clean, vec![]));
+    assert_eq!(against(&heads[6]), (VerifyConclusion::Clean, vec![]));
     let other = head(4, [7; 32]);
     assert_eq!(
         against(&other),
-        (Verdict::Broken, vec![Flaw::Head(other.clone())])
+        (VerifyConclusion::Broken, vec![Flaw::Head(other.clone())])
     );
     // What was changed besides is not hidden by it.
     tamper(&path, "UPDATE record SET body = '{\"x\":1}' WHERE seq = 6");
-    assert_eq!(against(&heads[2]).0, Verdict::Broken);
+    assert_eq!(against(&heads[2]).0, VerifyConclusion::Broken);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

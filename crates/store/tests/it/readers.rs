@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rusqlite::Connection;
 use toolpost_core::Query;
-use toolpost_store::{JournalReader, OpenError, SealedHead};
+use toolpost_store::{JournalOpenError, JournalReader, SealedHead};
 
 use super::{Journal, RecordKind, Strength, append, call, fill, open, record};
 
@@ -97,14 +97,14 @@ fn what_is_not_there_cannot_be_read() {
     let path = folder.path().join("journal.db");
     assert!(matches!(
         JournalReader::open(&path).err().unwrap(),
-        OpenError::Missing { .. }
+        JournalOpenError::Missing { .. }
     ));
     assert!(!path.exists(), "looking made a file");
     std::fs::write(&path, "").unwrap();
     assert!(
         matches!(
             JournalReader::open(&path).err().unwrap(),
-            OpenError::Missing { .. }
+            JournalOpenError::Missing { .. }
         ),
         "an empty file"
     );

@@ -1,7 +1,7 @@
 //! Calls are found by what they are, newest first, each once.
 
 use jiff::Timestamp;
-use toolpost_core::{Facets, Journal, Query, Record, RecordKind, ToolPattern};
+use toolpost_core::{Facets, Journal, Query, Record, RecordKind, ToolQueryPattern};
 use toolpost_model::{InvocationId, Outcome, SessionId};
 
 use super::{call_record, microseconds, put};
@@ -80,7 +80,7 @@ async fn calls_are_found_by_what_they_are<J: Journal>(journal: &J) {
     put(journal, call_record(RecordKind::Ended, InvocationId::new())).await;
     let all = Query::newest(100);
     let tool = |text: &str| Query {
-        tool: Some(ToolPattern::new(text)),
+        tool: Some(ToolQueryPattern::new(text)),
         ..all.clone()
     };
     check(journal, all.clone(), &[5, 4, 3, 2, 1]).await;
@@ -198,7 +198,7 @@ async fn a_call_is_found_once_by_its_end_or_else_its_beginning<J: Journal>(journ
     check(
         journal,
         Query {
-            tool: Some(ToolPattern::new("a.b")),
+            tool: Some(ToolQueryPattern::new("a.b")),
             ..all.clone()
         },
         &[4, 2],
@@ -234,12 +234,12 @@ async fn pages_follow_one_another<J: Journal>(journal: &J) {
     check(journal, page(Some(1), 3), &[]).await;
     check(journal, page(None, 0), &[]).await;
     let rare = Query {
-        tool: Some(ToolPattern::new("rare")),
+        tool: Some(ToolQueryPattern::new("rare")),
         ..page(Some(16), 2)
     };
     check(journal, rare, &[11, 6]).await;
     let any = Query {
-        tool: Some(ToolPattern::new("a.*")),
+        tool: Some(ToolQueryPattern::new("a.*")),
         ..page(Some(18), 3)
     };
     check(journal, any, &[17, 16, 15]).await;

@@ -4,8 +4,8 @@ use std::{collections::HashSet, time::Duration};
 
 use jiff::Timestamp;
 use toolpost_core::{
-    Cut, Due, Facets, Hold, Journal, Needed, PruneReport, PrunedBody, Query, Record, RecordKind,
-    StoredRecord, chain, prune,
+    Due, Facets, Hold, Journal, PruneReport, PrunedBody, Query, Record, RecordKind, RetentionCut,
+    RetentionExemptions, StoredRecord, chain, prune,
 };
 use toolpost_model::{InvocationId, Outcome, SessionId};
 
@@ -54,8 +54,8 @@ fn on(at: i64, record: Record) -> Record {
     }
 }
 
-fn cut(up_to: u64) -> Cut {
-    Cut {
+fn cut(up_to: u64) -> RetentionCut {
+    RetentionCut {
         up_to,
         at: day(100),
         why: "a test".into(),
@@ -75,8 +75,8 @@ async fn prune_before<J: Journal>(journal: &J, before: i64) -> PruneReport {
         .expect("prune")
 }
 
-fn needed() -> Needed {
-    Needed {
+fn needed() -> RetentionExemptions {
+    RetentionExemptions {
         now: day(100),
         session_idle: Duration::from_secs(2 * 86_400),
         sessions: HashSet::new(),
@@ -317,7 +317,7 @@ async fn sessions_that_may_come_back_stay<J: Journal>(journal: &J) {
         size: None,
         why: "a test".into(),
     };
-    let needed = Needed {
+    let needed = RetentionExemptions {
         sessions: HashSet::from([known.clone()]),
         ..needed()
     };
@@ -372,7 +372,7 @@ async fn catalogs_and_surfaces_are_told_again<J: Journal>(journal: &J) {
     assert_eq!(told[0]["restated"]["at"], day(1).to_string());
     // Told again once more, they keep the place they first had.
     put(journal, end(97)).await;
-    let later = Needed {
+    let later = RetentionExemptions {
         now: day(300),
         ..needed()
     };
@@ -426,7 +426,7 @@ async fn what_pruning_wrote_is_no_reason_to_prune<J: Journal>(journal: &J) {
     put(journal, end(1)).await;
     put(journal, end(2)).await;
     assert_eq!(prune_before(journal, 50).await.records, 2);
-    let later = Needed {
+    let later = RetentionExemptions {
         now: day(300),
         ..needed()
     };

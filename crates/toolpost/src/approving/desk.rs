@@ -10,10 +10,10 @@ use tokio::sync::watch;
 use toolpost_core::{ApprovalError, Host};
 use toolpost_model::{InvocationId, PermissionRequest, Principal, Verdict};
 
-use crate::client::{Client, Feed, Told};
+use crate::client::{HostClient, HostEventStream, HostStreamEvent};
 
 /// The operator's side of a host.
-pub(crate) enum Desk {
+pub(crate) enum ApprovalDesk {
     /// A host in this process.
     Own(OwnDesk),
     /// A running one.
@@ -31,22 +31,22 @@ pub(crate) struct OwnDesk {
 
 /// The desk of a host that runs beside this process: one connection for answers, one that hears of changes.
 pub(crate) struct RunningDesk {
-    client: Client,
-    feed: Feed,
+    client: HostClient,
+    feed: HostEventStream,
     /// What waits, as far as the feed has told.
     known: Vec<PermissionRequest>,
 }
 
 /// Why an answer was not taken.
 #[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) kind: RefusalKind,
+pub(crate) struct VerdictRefusal {
+    pub(crate) kind: VerdictRefusalKind,
     message: String,
 }
 
 /// What to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RefusalKind {
+pub(crate) enum VerdictRefusalKind {
     /// The question is no longer there.
     Gone,
     /// The arguments do not fit.
@@ -55,22 +55,24 @@ pub(crate) enum RefusalKind {
     Other,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for VerdictRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for VerdictRefusal {}
 
-impl Refusal {
+impl VerdictRefusal {
     /// From the answer of a running host.
-    pub(crate) fn told(body: &Value) -> Self {
+    pub(crate) fn from_error_body(body: &Value) -> Self {
         let error = &body["error"];
         let kind = match error["code"].as_str().unwrap_or_default() {
-            "unknown_approval" | "already_decided" | "expired" | "withdrawn" => RefusalKind::Gone,
-            "bad_arguments" => RefusalKind::BadArguments,
-            _ => RefusalKind::Other,
+            "unknown_approval" | "already_decided" | "expired" | "withdrawn" => {
+                VerdictRefusalKind::Gone
+            }
+            "bad_arguments" => VerdictRefusalKind::BadArguments,
+            _ => VerdictRefusalKind::Other,
         };
         let hint = error["hint"]
             .as_str()
@@ -86,20 +88,20 @@ impl Refusal {
     }
 }
 
-impl From<ApprovalError> for Refusal {
+impl From<ApprovalError> for VerdictRefusal {
     fn from(error: ApprovalError) -> Self {
         let kind = match &error {
             ApprovalError::Unknown(_)
             | ApprovalError::AlreadyDecided { .. }
             | ApprovalError::Expired
-            | ApprovalError::Withdrawn => RefusalKind::Gone,
-            ApprovalError::BadArguments(_) => RefusalKind::BadArguments,
+            | ApprovalError::Withdrawn => VerdictRefusalKind::Gone,
+            ApprovalError::BadArguments(_) => VerdictRefusalKind::BadArguments,
             ApprovalError::NotOperator
             | ApprovalError::OwnCall(_)
             | ApprovalError::NothingToRemember { .. }
             | ApprovalError::Redacted
             | ApprovalError::Journal(_)
-            | ApprovalError::Rules(_) => RefusalKind::Other,
+            | ApprovalError::Rules(_) => VerdictRefusalKind::Other,
         };
         Self {
             kind,
@@ -108,7 +110,7 @@ impl From<ApprovalError> for Refusal {
     }
 }
 
-impl Desk {
+impl ApprovalDesk {
     /// The desk of a host in this process, where `by` answers. Questions that already wait there are left out:
     /// whoever starts a host for one call is not to be asked about the calls of others.
     pub(crate) fn for_new_questions(host: &Host, by: Principal) -> Self {
@@ -138,7 +140,10 @@ impl Desk {
     }
 
     /// The desk of a running host: `client` for answers, a second connection to hear of changes.
-    pub(crate) async fn beside(client: Client, listening: Client) -> anyhow::Result<Self> {
+    pub(crate) async fn connect_running(
+        client: HostClient,
+        listening: HostClient,
+    ) -> anyhow::Result<Self> {
         let feed = listening.feed("/approvals").await?;
         Ok(Self::Running(RunningDesk {
             client,
@@ -174,7 +179,7 @@ impl Desk {
                     .host
                     .decide(id, verdict, &own.by)
                     .await
-                    .map_err(Refusal::from)?;
+                    .map_err(VerdictRefusal::from)?;
                 Ok(json!({ "decided": decided }))
             }
             Self::Running(running) => decide(&mut running.client, id, &verdict).await,
@@ -182,17 +187,17 @@ impl Desk {
     }
 
     /// Resolves when something changed since [`pending`](Self::pending) looked. May be dropped and asked again.
-    pub(crate) async fn changed(&mut self) -> anyhow::Result<()> {
+    pub(crate) async fn wait_for_change(&mut self) -> anyhow::Result<()> {
         match self {
             Self::Own(own) => own.changes.changed().await.context("the host has ended"),
-            Self::Running(running) => running.hear().await,
+            Self::Running(running) => running.apply_next_event().await,
         }
     }
 }
 
 impl RunningDesk {
-    async fn hear(&mut self) -> anyhow::Result<()> {
-        let Told { event, data } = self.feed.next().await?;
+    async fn apply_next_event(&mut self) -> anyhow::Result<()> {
+        let HostStreamEvent { event, data } = self.feed.next().await?;
         let unreadable = "the running host's questions cannot be read";
         match event.as_str() {
             "asked" => {
@@ -202,7 +207,8 @@ impl RunningDesk {
                 self.known.push(question);
             }
             "decided" | "withdrawn" => {
-                let Gone { ask_id } = serde_json::from_str(&data).context(unreadable)?;
+                let QuestionClosedEvent { ask_id } =
+                    serde_json::from_str(&data).context(unreadable)?;
                 self.known.retain(|known| known.ask_id != ask_id);
             }
             // An event this version does not know is none of its business.
@@ -213,17 +219,17 @@ impl RunningDesk {
 }
 
 #[derive(Deserialize)]
-struct Gone {
+struct QuestionClosedEvent {
     ask_id: InvocationId,
 }
 
 /// What waits for an answer at a running host.
-pub(crate) async fn list(client: &mut Client) -> anyhow::Result<Vec<PermissionRequest>> {
+pub(crate) async fn list(client: &mut HostClient) -> anyhow::Result<Vec<PermissionRequest>> {
     let (status, mut body) = client
         .json(Method::GET, "/approvals", String::new())
         .await?;
     if !status.is_success() {
-        return Err(Refusal::told(&body).into());
+        return Err(VerdictRefusal::from_error_body(&body).into());
     }
     serde_json::from_value(body["approvals"].take())
         .context("the running host's questions cannot be read")
@@ -231,7 +237,7 @@ pub(crate) async fn list(client: &mut Client) -> anyhow::Result<Vec<PermissionRe
 
 /// Answers a question of a running host; gives what became of it.
 pub(crate) async fn decide(
-    client: &mut Client,
+    client: &mut HostClient,
     id: InvocationId,
     verdict: &Verdict,
 ) -> anyhow::Result<Value> {
@@ -242,6 +248,6 @@ pub(crate) async fn decide(
     if status.is_success() {
         Ok(body)
     } else {
-        Err(Refusal::told(&body).into())
+        Err(VerdictRefusal::from_error_body(&body).into())
     }
 }

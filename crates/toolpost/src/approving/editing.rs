@@ -3,15 +3,15 @@
 use serde_json::Value;
 use toolpost_model::{ApprovalScope, ArgumentChange, PermissionRequest, Verdict};
 
-use super::desk::{Desk, Refusal, RefusalKind};
+use super::desk::{ApprovalDesk, VerdictRefusal, VerdictRefusalKind};
 use crate::{
-    environment::{self, Tty, Typed},
+    environment::{self, TerminalInput, Tty},
     terminal::{printable, spelled_out},
 };
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Edited {
+pub(crate) enum ArgumentEditOutcome {
     /// The call was allowed with other arguments; what became of the question.
     Allowed(Value),
     /// Nothing was decided; the question still waits.
@@ -21,10 +21,10 @@ pub(crate) enum Edited {
 /// Has the arguments edited until the host takes them or the person gives up: by leaving them as they are, by an
 /// empty file, or by a no to another try. Without a terminal there is one try.
 pub(crate) async fn edit(
-    desk: &mut Desk,
+    desk: &mut ApprovalDesk,
     mut tty: Option<&mut Tty>,
     question: &PermissionRequest,
-) -> anyhow::Result<Edited> {
+) -> anyhow::Result<ArgumentEditOutcome> {
     if question.redacted {
         anyhow::bail!(
             "sensitive values of this call are not shown, so its arguments cannot be edited"
@@ -34,9 +34,9 @@ pub(crate) async fn edit(
     loop {
         text = environment::edit(text).await?;
         let problem = match read(&text, &question.arguments) {
-            Read::Unchanged => return Ok(Edited::Kept),
-            Read::Wrong(problem) => anyhow::anyhow!(problem),
-            Read::Changed(arguments) => {
+            EditedArguments::Unchanged => return Ok(ArgumentEditOutcome::Kept),
+            EditedArguments::Wrong(problem) => anyhow::anyhow!(problem),
+            EditedArguments::Changed(arguments) => {
                 let verdict = Verdict::Allow {
                     scope: ApprovalScope::Once,
                     rule: None,
@@ -44,7 +44,7 @@ pub(crate) async fn edit(
                     arguments: Some(arguments),
                 };
                 match desk.decide(question.ask_id, verdict).await {
-                    Ok(decided) => return Ok(Edited::Allowed(decided)),
+                    Ok(decided) => return Ok(ArgumentEditOutcome::Allowed(decided)),
                     Err(error) if is_about_arguments(&error) => error,
                     Err(error) => return Err(error),
                 }
@@ -53,40 +53,42 @@ pub(crate) async fn edit(
         let Some(tty) = tty.as_deref_mut() else {
             return Err(problem);
         };
-        tty.say(&format!(
+        tty.write_text(&format!(
             "{}\nedit again? [Y/n] ",
             printable(&problem.to_string())
         ))
         .await?;
-        match tty.line().await? {
-            Typed::Line(line) if !line.to_ascii_lowercase().starts_with('n') => {}
-            Typed::Line(_) | Typed::Nothing => return Ok(Edited::Kept),
+        match tty.read_line().await? {
+            TerminalInput::Line(line) if !line.to_ascii_lowercase().starts_with('n') => {}
+            TerminalInput::Line(_) | TerminalInput::Nothing => {
+                return Ok(ArgumentEditOutcome::Kept);
+            }
         }
     }
 }
 
 fn is_about_arguments(error: &anyhow::Error) -> bool {
     error
-        .downcast_ref::<Refusal>()
-        .is_some_and(|refusal| refusal.kind == RefusalKind::BadArguments)
+        .downcast_ref::<VerdictRefusal>()
+        .is_some_and(|refusal| refusal.kind == VerdictRefusalKind::BadArguments)
 }
 
 #[derive(Debug, PartialEq)]
-enum Read {
+enum EditedArguments {
     Unchanged,
     Wrong(String),
     Changed(Value),
 }
 
-fn read(text: &str, before: &Value) -> Read {
+fn read(text: &str, before: &Value) -> EditedArguments {
     if text.trim().is_empty() {
-        return Read::Unchanged;
+        return EditedArguments::Unchanged;
     }
     match serde_json::from_str::<Value>(text) {
-        Err(error) => Read::Wrong(format!("this is not JSON: {error}")),
-        Ok(same) if same == *before => Read::Unchanged,
-        Ok(arguments) if arguments.is_object() => Read::Changed(arguments),
-        Ok(_) => Read::Wrong("the arguments must be one JSON object".to_owned()),
+        Err(error) => EditedArguments::Wrong(format!("this is not JSON: {error}")),
+        Ok(same) if same == *before => EditedArguments::Unchanged,
+        Ok(arguments) if arguments.is_object() => EditedArguments::Changed(arguments),
+        Ok(_) => EditedArguments::Wrong("the arguments must be one JSON object".to_owned()),
     }
 }
 
@@ -104,28 +106,31 @@ pub(crate) fn changes(decided: &Value) -> Vec<String> {
 mod tests {
     use serde_json::json;
 
-    use super::{Read, read};
+    use super::{EditedArguments, read};
 
     #[test]
     fn an_edit_is_one_object_that_differs() {
         let before = json!({ "command": "git push origin mian" });
         for (text, expected) in [
-            ("", Read::Unchanged),
-            (" \n", Read::Unchanged),
-            (r#"{ "command":"git push origin mian" }"#, Read::Unchanged),
+            ("", EditedArguments::Unchanged),
+            (" \n", EditedArguments::Unchanged),
+            (
+                r#"{ "command":"git push origin mian" }"#,
+                EditedArguments::Unchanged,
+            ),
             (
                 r#"{"command":"git push origin main"}"#,
-                Read::Changed(json!({ "command": "git push origin main" })),
+                EditedArguments::Changed(json!({ "command": "git push origin main" })),
             ),
             (
                 "[]",
-                Read::Wrong("the arguments must be one JSON object".to_owned()),
+                EditedArguments::Wrong("the arguments must be one JSON object".to_owned()),
             ),
         ] {
             assert_eq!(read(text, &before), expected, "{text}");
         }
         assert!(
-            matches!(read("{", &before), Read::Wrong(why) if why.starts_with("this is not JSON"))
+            matches!(read("{", &before), EditedArguments::Wrong(why) if why.starts_with("this is not JSON"))
         );
     }
 }

@@ -10,13 +10,13 @@ use toolpost_core::Host;
 use toolpost_model::{ApprovalScope, InvocationId, PermissionRequest, Principal, Verdict};
 
 use super::{
-    desk::{Desk, Refusal, RefusalKind},
-    editing::{self, Edited},
+    desk::{ApprovalDesk, VerdictRefusal, VerdictRefusalKind},
+    editing::{self, ArgumentEditOutcome},
     ids::short,
-    question::{Shown, card},
+    question::{QuestionDetailLevel, card},
 };
 use crate::{
-    environment::{self, Tty, Typed},
+    environment::{self, TerminalInput, Tty},
     terminal::{BOLD, DIM, GREEN, RED, YELLOW, for_terminal, printable, spelled_out, styled},
 };
 
@@ -31,11 +31,11 @@ const HELP: &str = "\
 ";
 
 /// Tells others who draw on the terminal when a question stands there.
-pub(crate) type Quiet = Box<dyn Fn(Asking) + Send>;
+pub(crate) type Quiet = Box<dyn Fn(PromptPhase) + Send>;
 
 /// Whether the terminal is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asking {
+pub(crate) enum PromptPhase {
     /// A question is about to be shown.
     Begins,
     /// It is gone.
@@ -49,7 +49,7 @@ pub(crate) fn terminal(config: &ApprovalsConfig) -> Option<Tty> {
 
 /// Asks on the terminal of a host that serves, until told to stop.
 pub(crate) fn spawn(host: &Host, tty: Tty) -> JoinHandle<()> {
-    let desk = Desk::of(host, Principal::operator("terminal"));
+    let desk = ApprovalDesk::of(host, Principal::operator("terminal"));
     tokio::spawn(async move {
         if let Err(error) = run(desk, tty, Box::new(|_| {})).await {
             tracing::warn!("questions are no longer asked on the terminal: {error:#}");
@@ -58,7 +58,7 @@ pub(crate) fn spawn(host: &Host, tty: Tty) -> JoinHandle<()> {
 }
 
 /// Asks until the host or the terminal is gone.
-pub(crate) async fn run(mut desk: Desk, mut tty: Tty, quiet: Quiet) -> anyhow::Result<()> {
+pub(crate) async fn run(mut desk: ApprovalDesk, mut tty: Tty, quiet: Quiet) -> anyhow::Result<()> {
     let mut later: HashSet<InvocationId> = HashSet::new();
     loop {
         let pending = desk.pending();
@@ -67,36 +67,36 @@ pub(crate) async fn run(mut desk: Desk, mut tty: Tty, quiet: Quiet) -> anyhow::R
             .iter()
             .position(|question| !later.contains(&question.ask_id));
         let Some(place) = next else {
-            desk.changed().await?;
+            desk.wait_for_change().await?;
             continue;
         };
         let question = &pending[place];
         let more = pending.len() - later.len() - 1;
-        quiet(Asking::Begins);
-        let settled = Conversation {
+        quiet(PromptPhase::Begins);
+        let settled = QuestionPrompt {
             desk: &mut desk,
             tty: &mut tty,
             question,
         }
-        .hold(more)
+        .run_prompt(more)
         .await;
-        quiet(Asking::Ends);
+        quiet(PromptPhase::Ends);
         match settled? {
-            Settled::Answered => {}
-            Settled::Later => {
+            PromptOutcome::Answered => {}
+            PromptOutcome::Later => {
                 later.insert(question.ask_id);
             }
         }
     }
 }
 
-enum Settled {
+enum PromptOutcome {
     Answered,
     Later,
 }
 
 /// What came of a prompt.
-enum Heard {
+enum PromptReply {
     Line(String),
     /// Nobody wants to answer now.
     End,
@@ -104,26 +104,26 @@ enum Heard {
     Gone,
 }
 
-struct Conversation<'a> {
-    desk: &'a mut Desk,
+struct QuestionPrompt<'a> {
+    desk: &'a mut ApprovalDesk,
     tty: &'a mut Tty,
     question: &'a PermissionRequest,
 }
 
-impl Conversation<'_> {
-    async fn hold(&mut self, more: usize) -> anyhow::Result<Settled> {
+impl QuestionPrompt<'_> {
+    async fn run_prompt(&mut self, more: usize) -> anyhow::Result<PromptOutcome> {
         let now = environment::now();
         let heading = styled(YELLOW, "approval needed");
         let more = match more {
             0 => String::new(),
             more => styled(DIM, format!(" ({more} more after this)")),
         };
-        self.say(&format!(
+        self.write_prompt_text(&format!(
             "\n{heading}{more}\n{}",
-            card(self.question, now, Shown::ForPrompt)
+            card(self.question, now, QuestionDetailLevel::ForPrompt)
         ))
         .await?;
-        self.tty.forget_typed();
+        self.tty.discard_typed_input();
         loop {
             let choices = match (self.question.suggestions.is_empty(), self.question.redacted) {
                 (false, false) => "y once, s session, r remember, e edit, n deny, l later, ? help",
@@ -135,18 +135,18 @@ impl Conversation<'_> {
                 .ask(&format!("{} [{choices}] ", styled(BOLD, "allow?")))
                 .await?
             {
-                Heard::Line(line) => line,
-                Heard::End => "later".to_owned(),
-                Heard::Gone => return Ok(Settled::Answered),
+                PromptReply::Line(line) => line,
+                PromptReply::End => "later".to_owned(),
+                PromptReply::Gone => return Ok(PromptOutcome::Answered),
             };
-            if let Some(settled) = self.take(&typed).await? {
+            if let Some(settled) = self.run_typed_command(&typed).await? {
                 return Ok(settled);
             }
         }
     }
 
     /// Does what was typed. `None`: ask again.
-    async fn take(&mut self, typed: &str) -> anyhow::Result<Option<Settled>> {
+    async fn run_typed_command(&mut self, typed: &str) -> anyhow::Result<Option<PromptOutcome>> {
         let (word, rest) = typed.split_once(' ').unwrap_or((typed, ""));
         let rest = rest.trim();
         match word.to_ascii_lowercase().as_str() {
@@ -157,17 +157,21 @@ impl Conversation<'_> {
             "n" | "no" => self.deny(rest).await,
             "l" | "later" => {
                 let how = format!("`toolpost approvals show {}`", short(self.question.ask_id));
-                self.say(&format!("it waits; {how} shows it again\n"))
+                self.write_prompt_text(&format!("it waits; {how} shows it again\n"))
                     .await?;
-                Ok(Some(Settled::Later))
+                Ok(Some(PromptOutcome::Later))
             }
             "v" | "view" => {
-                self.say(&card(self.question, environment::now(), Shown::Whole))
-                    .await?;
+                self.write_prompt_text(&card(
+                    self.question,
+                    environment::now(),
+                    QuestionDetailLevel::Whole,
+                ))
+                .await?;
                 Ok(None)
             }
             _ => {
-                self.say(HELP).await?;
+                self.write_prompt_text(HELP).await?;
                 Ok(None)
             }
         }
@@ -177,7 +181,7 @@ impl Conversation<'_> {
         &mut self,
         scope: ApprovalScope,
         rule: Option<String>,
-    ) -> anyhow::Result<Option<Settled>> {
+    ) -> anyhow::Result<Option<PromptOutcome>> {
         let what = match (scope, &rule) {
             (ApprovalScope::Once, _) | (_, None) => "allowed once".to_owned(),
             (ApprovalScope::Session, Some(rule)) => {
@@ -201,22 +205,24 @@ impl Conversation<'_> {
         &mut self,
         scope: ApprovalScope,
         number: &str,
-    ) -> anyhow::Result<Option<Settled>> {
+    ) -> anyhow::Result<Option<PromptOutcome>> {
         let rules = &self.question.suggestions;
         let number = match (rules.len(), number) {
             (0, _) => {
-                self.say("no rule can be offered for this call; it can only be allowed once\n")
-                    .await?;
+                self.write_prompt_text(
+                    "no rule can be offered for this call; it can only be allowed once\n",
+                )
+                .await?;
                 return Ok(None);
             }
             (1, "") => "1".to_owned(),
             (_, "") => {
                 let prompt = format!("by which rule? [1-{}, nothing to go back] ", rules.len());
                 match self.ask(&prompt).await? {
-                    Heard::Line(line) if line.is_empty() => return Ok(None),
-                    Heard::Line(line) => line,
-                    Heard::End => return Ok(None),
-                    Heard::Gone => return Ok(Some(Settled::Answered)),
+                    PromptReply::Line(line) if line.is_empty() => return Ok(None),
+                    PromptReply::Line(line) => line,
+                    PromptReply::End => return Ok(None),
+                    PromptReply::Gone => return Ok(Some(PromptOutcome::Answered)),
                 }
             }
             (_, number) => number.to_owned(),
@@ -228,44 +234,44 @@ impl Conversation<'_> {
         match chosen.cloned() {
             Some(rule) => self.allow(scope, Some(rule)).await,
             None => {
-                self.say(&format!("there is no rule `{}`\n", spelled_out(&number)))
+                self.write_prompt_text(&format!("there is no rule `{}`\n", spelled_out(&number)))
                     .await?;
                 Ok(None)
             }
         }
     }
 
-    async fn edit(&mut self) -> anyhow::Result<Option<Settled>> {
+    async fn edit(&mut self) -> anyhow::Result<Option<PromptOutcome>> {
         match editing::edit(self.desk, Some(self.tty), self.question).await {
-            Ok(Edited::Allowed(decided)) => {
-                self.say(&format!(
+            Ok(ArgumentEditOutcome::Allowed(decided)) => {
+                self.write_prompt_text(&format!(
                     "{}\n",
                     styled(GREEN, "allowed once, with the arguments as edited")
                 ))
                 .await?;
                 for change in editing::changes(&decided) {
-                    self.say(&format!("  {change}\n")).await?;
+                    self.write_prompt_text(&format!("  {change}\n")).await?;
                 }
-                Ok(Some(Settled::Answered))
+                Ok(Some(PromptOutcome::Answered))
             }
-            Ok(Edited::Kept) => {
-                self.say("nothing was changed; the question still waits\n")
+            Ok(ArgumentEditOutcome::Kept) => {
+                self.write_prompt_text("nothing was changed; the question still waits\n")
                     .await?;
                 Ok(None)
             }
-            Err(error) => self.refused(error).await,
+            Err(error) => self.report_refusal(error).await,
         }
     }
 
-    async fn deny(&mut self, feedback: &str) -> anyhow::Result<Option<Settled>> {
+    async fn deny(&mut self, feedback: &str) -> anyhow::Result<Option<PromptOutcome>> {
         let feedback = match feedback {
             "" => match self
                 .ask("what should the agent be told? [nothing] ")
                 .await?
             {
-                Heard::Line(line) => line,
-                Heard::End => return Ok(None),
-                Heard::Gone => return Ok(Some(Settled::Answered)),
+                PromptReply::Line(line) => line,
+                PromptReply::End => return Ok(None),
+                PromptReply::Gone => return Ok(Some(PromptOutcome::Answered)),
             },
             given => given.to_owned(),
         };
@@ -274,64 +280,71 @@ impl Conversation<'_> {
             .await
     }
 
-    async fn decide(&mut self, verdict: Verdict, done: &str) -> anyhow::Result<Option<Settled>> {
+    async fn decide(
+        &mut self,
+        verdict: Verdict,
+        done: &str,
+    ) -> anyhow::Result<Option<PromptOutcome>> {
         match self.desk.decide(self.question.ask_id, verdict).await {
             Ok(_) => {
-                self.say(&format!("{done}\n")).await?;
-                Ok(Some(Settled::Answered))
+                self.write_prompt_text(&format!("{done}\n")).await?;
+                Ok(Some(PromptOutcome::Answered))
             }
-            Err(error) => self.refused(error).await,
+            Err(error) => self.report_refusal(error).await,
         }
     }
 
     /// An answer the host did not take; anything else than that ends the asking.
-    async fn refused(&mut self, error: anyhow::Error) -> anyhow::Result<Option<Settled>> {
+    async fn report_refusal(
+        &mut self,
+        error: anyhow::Error,
+    ) -> anyhow::Result<Option<PromptOutcome>> {
         if error.is::<io::Error>() {
             return Err(error);
         }
-        self.say(&format!(
+        self.write_prompt_text(&format!(
             "{} {}\n",
             styled(RED, "error:"),
             printable(&format!("{error:#}"))
         ))
         .await?;
         let gone = error
-            .downcast_ref::<Refusal>()
-            .is_some_and(|refusal| refusal.kind == RefusalKind::Gone);
-        Ok(gone.then_some(Settled::Answered))
+            .downcast_ref::<VerdictRefusal>()
+            .is_some_and(|refusal| refusal.kind == VerdictRefusalKind::Gone);
+        Ok(gone.then_some(PromptOutcome::Answered))
     }
 
     /// Waits for a line, but not past the end of the question.
-    async fn ask(&mut self, prompt: &str) -> anyhow::Result<Heard> {
-        self.say(prompt).await?;
+    async fn ask(&mut self, prompt: &str) -> anyhow::Result<PromptReply> {
+        self.write_prompt_text(prompt).await?;
         let id = self.question.ask_id;
         let typed = tokio::select! {
-            typed = self.tty.line() => typed.context("the terminal is gone")?,
-            gone = until_gone(self.desk, id) => {
+            typed = self.tty.read_line() => typed.context("the terminal is gone")?,
+            gone = wait_until_closed(self.desk, id) => {
                 gone?;
-                self.say(&format!("\n{}\n", styled(DIM, "it was answered elsewhere, withdrawn or has expired"))).await?;
-                return Ok(Heard::Gone);
+                self.write_prompt_text(&format!("\n{}\n", styled(DIM, "it was answered elsewhere, withdrawn or has expired"))).await?;
+                return Ok(PromptReply::Gone);
             }
         };
         match typed {
-            Typed::Line(line) => Ok(Heard::Line(line)),
-            Typed::Nothing => {
-                self.say("\n").await?;
-                Ok(Heard::End)
+            TerminalInput::Line(line) => Ok(PromptReply::Line(line)),
+            TerminalInput::Nothing => {
+                self.write_prompt_text("\n").await?;
+                Ok(PromptReply::End)
             }
         }
     }
 
-    async fn say(&self, text: &str) -> anyhow::Result<()> {
-        Ok(self.tty.say(&for_terminal(text)).await?)
+    async fn write_prompt_text(&self, text: &str) -> anyhow::Result<()> {
+        Ok(self.tty.write_text(&for_terminal(text)).await?)
     }
 }
 
-async fn until_gone(desk: &mut Desk, id: InvocationId) -> anyhow::Result<()> {
+async fn wait_until_closed(desk: &mut ApprovalDesk, id: InvocationId) -> anyhow::Result<()> {
     loop {
         if !desk.pending().iter().any(|question| question.ask_id == id) {
             return Ok(());
         }
-        desk.changed().await?;
+        desk.wait_for_change().await?;
     }
 }

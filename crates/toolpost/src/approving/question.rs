@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use serde_json::Value;
 use toolpost_model::{
-    Access, Decision, Effects, PermissionRequest, ProgramFile, RuleRef, SandboxPlan,
+    Decision, Effects, PermissionRequest, ProgramFile, ResourceAccess, RuleRef, SandboxPlan,
 };
 
 use super::ids::short;
@@ -14,7 +14,7 @@ use crate::terminal::{BOLD, DIM, YELLOW, spelled_out, styled};
 
 /// How much of long arguments is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum QuestionDetailLevel {
     /// All of it, however long.
     Whole,
     /// As much as a screen bears; what is missing is counted.
@@ -45,8 +45,12 @@ pub(crate) fn row(question: &PermissionRequest, now: Timestamp) -> String {
 }
 
 /// Everything a person should see before answering.
-pub(crate) fn card(question: &PermissionRequest, now: Timestamp, shown: Shown) -> String {
-    let mut page = Page {
+pub(crate) fn card(
+    question: &PermissionRequest,
+    now: Timestamp,
+    shown: QuestionDetailLevel,
+) -> String {
+    let mut page = QuestionCard {
         text: String::new(),
         shown,
     };
@@ -109,12 +113,12 @@ pub(crate) fn card(question: &PermissionRequest, now: Timestamp, shown: Shown) -
     page.text
 }
 
-struct Page {
+struct QuestionCard {
     text: String,
-    shown: Shown,
+    shown: QuestionDetailLevel,
 }
 
-impl Page {
+impl QuestionCard {
     fn line(&mut self, name: &str, text: &str) {
         // Writing to a string cannot fail.
         let _ = writeln!(
@@ -127,8 +131,8 @@ impl Page {
     /// Text of several lines, each of them spelled out.
     fn block(&mut self, name: &str, text: &str) {
         let (most, width) = match self.shown {
-            Shown::Whole => (usize::MAX, usize::MAX),
-            Shown::ForPrompt => (PROMPT_LINES, PROMPT_WIDTH),
+            QuestionDetailLevel::Whole => (usize::MAX, usize::MAX),
+            QuestionDetailLevel::ForPrompt => (PROMPT_LINES, PROMPT_WIDTH),
         };
         let lines: Vec<&str> = text.split('\n').collect();
         for (place, line) in lines.iter().take(most).enumerate() {
@@ -189,8 +193,8 @@ impl Page {
         self.line("class", &format!("{}{beyond}", effects.class));
         for used in &effects.uses {
             let how = match used.access {
-                Access::Read => "reads",
-                Access::Write => "changes",
+                ResourceAccess::Read => "reads",
+                ResourceAccess::Write => "changes",
             };
             self.line(
                 "touches",
@@ -309,7 +313,7 @@ mod tests {
     use serde_json::{Value, json};
     use toolpost_model::PermissionRequest;
 
-    use super::{Shown, card, row};
+    use super::{QuestionDetailLevel, card, row};
 
     fn question(change: impl FnOnce(&mut Value)) -> PermissionRequest {
         let mut question = json!({
@@ -334,14 +338,14 @@ mod tests {
         serde_json::from_value(question).unwrap()
     }
 
-    fn told(question: &PermissionRequest, shown: Shown) -> String {
+    fn told(question: &PermissionRequest, shown: QuestionDetailLevel) -> String {
         let now = "2026-01-01T00:00:30Z".parse().unwrap();
         anstream::adapter::strip_str(&card(question, now, shown)).to_string()
     }
 
     #[test]
     fn a_card_holds_what_a_person_needs() {
-        insta::assert_snapshot!(told(&question(|_| {}), Shown::Whole), @r"
+        insta::assert_snapshot!(told(&question(|_| {}), QuestionDetailLevel::Whole), @r"
         question   90cac3fc 01a1e16e-9fc2-777b-a5e6-92c590cac3fc
         from       agent (agent), session s-1
         tool       shell (shell.shell)
@@ -374,7 +378,7 @@ mod tests {
                 "required": false, "missing": ["protected paths can be written"] });
             question["rule_remark"] = json!("a remembered rule covers any content of `./run.sh`");
         });
-        let told = told(&asked, Shown::Whole);
+        let told = told(&asked, QuestionDetailLevel::Whole);
         for line in [
             "  file       ./run.sh (sha256 aaaaaaaaaaaa, 34 bytes)",
             r"  file       ma\u{202e}ke, which is /w/bin/make (not there)",
@@ -398,7 +402,7 @@ mod tests {
             question["commands"] = json!(["echo \u{2028}hi"]);
             question["principal"]["name"] = json!("ann\nb");
         });
-        let told = told(&forged, Shown::Whole);
+        let told = told(&forged, QuestionDetailLevel::Whole);
         assert_eq!(
             told.lines()
                 .filter(|line| line.starts_with("  expires"))
@@ -419,8 +423,8 @@ mod tests {
     #[test]
     fn a_prompt_says_how_much_it_leaves_out() {
         let long = question(|question| question["arguments"]["content"] = json!("x\n".repeat(500)));
-        assert!(told(&long, Shown::ForPrompt).contains("… and 462 more lines"));
-        assert!(!told(&long, Shown::Whole).contains("more lines"));
-        assert!(told(&long, Shown::Whole).lines().count() > 500);
+        assert!(told(&long, QuestionDetailLevel::ForPrompt).contains("… and 462 more lines"));
+        assert!(!told(&long, QuestionDetailLevel::Whole).contains("more lines"));
+        assert!(told(&long, QuestionDetailLevel::Whole).lines().count() > 500);
     }
 }

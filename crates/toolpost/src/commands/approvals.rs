@@ -9,10 +9,10 @@ use clap::{Args, Subcommand};
 
 use crate::{
     cli::PlaceArgs,
-    client::Client,
+    client::HostClient,
     exit::Exit,
     reach,
-    settings::{self, Place},
+    settings::{self, WorkspacePaths},
 };
 
 #[derive(Args)]
@@ -21,21 +21,21 @@ pub(crate) struct ApprovalsArgs {
     #[command(subcommand)]
     command: Option<ApprovalsCommand>,
     #[command(flatten)]
-    list: show::ListArgs,
+    list: show::ApprovalListArgs,
 }
 
 #[derive(Subcommand)]
 enum ApprovalsCommand {
     /// List the questions that wait for an answer; the same as no command
-    List(show::ListArgs),
+    List(show::ApprovalListArgs),
     /// One question with everything there is to know before answering it
-    Show(show::ShowArgs),
+    Show(show::ApprovalShowArgs),
     /// Say yes: this once, for the session, or remembered; with other arguments if need be
     Allow(answer::AllowArgs),
     /// Say no, and why
     Deny(answer::DenyArgs),
     /// Answer questions on the terminal as they come
-    Watch(watch::WatchArgs),
+    Watch(watch::ApprovalWatchArgs),
     /// List the rules that answers left behind
     Rules(rules::RulesArgs),
     /// Take a remembered rule back
@@ -56,7 +56,7 @@ pub(crate) async fn run(arguments: ApprovalsArgs) -> anyhow::Result<Exit> {
 }
 
 /// The host that the questions wait at.
-async fn host(place: &PlaceArgs) -> anyhow::Result<(Client, Place)> {
+async fn host(place: &PlaceArgs) -> anyhow::Result<(HostClient, WorkspacePaths)> {
     let place = settings::locate(place)?;
     match reach::running(&place.data_dir).await? {
         Some((client, _)) => Ok((client, place)),

@@ -12,7 +12,7 @@ use toolpost_core::{RecordKind, StoredRecord};
 use toolpost_model::ArtifactRef;
 use toolpost_store::{BlobFiles, DataDir, DataDirError, JournalReader};
 
-use crate::{exit::Exit, settings::Place};
+use crate::{exit::Exit, settings::WorkspacePaths};
 
 #[derive(Args)]
 pub(crate) struct ArtifactsArgs {
@@ -25,9 +25,9 @@ enum ArtifactsCommand {
     /// Write a kept result to standard output or to a file
     Get(get::GetArgs),
     /// The newest kept results
-    List(list::ListArgs),
+    List(list::ArtifactListArgs),
     /// Remove the oldest kept results while no host runs
-    Prune(prune::PruneArgs),
+    Prune(prune::ArtifactPruneArgs),
 }
 
 pub(crate) fn run(arguments: &ArtifactsArgs) -> anyhow::Result<Exit> {
@@ -39,13 +39,13 @@ pub(crate) fn run(arguments: &ArtifactsArgs) -> anyhow::Result<Exit> {
 }
 
 /// The records and the files of one data directory.
-struct Kept {
+struct ArtifactReader {
     journal: JournalReader,
     files: BlobFiles,
 }
 
-impl Kept {
-    fn open(place: &Place) -> anyhow::Result<Self> {
+impl ArtifactReader {
+    fn open(place: &WorkspacePaths) -> anyhow::Result<Self> {
         let data_dir = match DataDir::at(&place.data_dir) {
             Ok(data_dir) => data_dir,
             Err(DataDirError::Missing { .. }) => {
@@ -68,20 +68,20 @@ impl Kept {
 
 /// What the end of a call says of what it kept.
 #[derive(Deserialize)]
-struct Ended {
+struct EndedCallArtifacts {
     #[serde(default)]
     tool_id: Option<String>,
     #[serde(default)]
-    result: Listed,
+    result: ResultArtifactList,
 }
 
 #[derive(Default, Deserialize)]
-struct Listed {
+struct ResultArtifactList {
     #[serde(default)]
     artifacts: Vec<ArtifactRef>,
 }
 
-impl Ended {
+impl EndedCallArtifacts {
     /// `None` where the record is no end, or nothing was kept.
     fn of(row: &StoredRecord) -> Option<Self> {
         // Most records keep nothing, and need not be read as JSON to know it.

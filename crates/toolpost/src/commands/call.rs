@@ -5,7 +5,9 @@ pub(super) mod connected;
 use std::path::PathBuf;
 
 use clap::Args;
-use toolpost_model::{ApprovalStatus, Content, ErrorClass, EventBody, InvocationId, ToolResult};
+use toolpost_model::{
+    ApprovalStatus, ErrorClass, EventBody, InvocationId, ResultContent, ToolResult,
+};
 
 use super::journal::story;
 use crate::{
@@ -13,9 +15,9 @@ use crate::{
     arguments,
     cli::{PlaceArgs, PolicyArgs},
     environment,
-    exit::{Exit, Interrupted, UsageError},
-    reach::{self, CallTimes, Purpose, Reached},
-    terminal::{LiveCall, RED, YELLOW, print_text, printable, say, styled},
+    exit::{CallInterruptedError, Exit, UsageError},
+    reach::{self, CallTimes, HostPurpose, ReachedHost},
+    terminal::{LiveCallDisplay, RED, YELLOW, print_text, printable, say, styled},
 };
 
 /// A day: the host's own ceiling is far below.
@@ -84,18 +86,18 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<Exit> {
         return connected::run(&to, &call, input, as_json).await;
     }
     let purpose = if call.no_prompt {
-        Purpose::CallUnasked
+        HostPurpose::CallUnasked
     } else {
-        Purpose::Call
+        HostPurpose::Call
     };
     let mut host = reach::reach(&call.place, &call.policy, purpose).await?;
     if let Some(session) = &call.session {
-        host.enter(session)?;
+        host.select_session(session)?;
     }
     let outcome = tokio::select! {
         outcome = run_on(&mut host, &call, input) => outcome,
         // The record is to say that the call was stopped, not that its host vanished.
-        _ = tokio::signal::ctrl_c() => Err(Interrupted.into()),
+        _ = tokio::signal::ctrl_c() => Err(CallInterruptedError.into()),
     };
     host.close().await;
     let (result, json) = outcome?;
@@ -130,7 +132,7 @@ fn json_input(given: Option<String>, words: &mut Vec<String>) -> anyhow::Result<
 }
 
 async fn run_on(
-    host: &mut Reached,
+    host: &mut ReachedHost,
     call: &CallArgs,
     input: Option<String>,
 ) -> anyhow::Result<(ToolResult, String)> {
@@ -149,8 +151,8 @@ async fn run_on(
         timeout: call.timeout,
         patience,
     };
-    let live = LiveCall::begin(&call.tool, times.longest_wait());
-    let asking = host.ask_here(&live);
+    let live = LiveCallDisplay::begin(&call.tool, times.longest_wait());
+    let asking = host.spawn_prompt(&live);
     let outcome = host
         .call(&call.tool, &text, times, |event| match event {
             // The prompt on this terminal, or the result, reports it.
@@ -199,7 +201,7 @@ fn print(result: &ToolResult) {
             }
             (_, Some(text), _) => print_text(format_args!("{}\n", shown(&text))),
             (
-                Content::Binary {
+                ResultContent::Binary {
                     media_type, size, ..
                 },
                 ..,

@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use toolpost_core::{Cassette, Recorder};
-use toolpost_serve::{Access, Server};
+use toolpost_serve::{CallerAuthentication, Server};
 use toolpost_store::{DataDir, JournalReader};
 
 use super::journal::replay;
@@ -46,11 +46,14 @@ pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<Exit> {
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
     toolpost_sandbox::harden_host();
     // Trust and rules were read from the workspace's own data directory; the record is a new one.
-    let record = environment::record_for_now()?;
+    let record = environment::create_temporary_data_dir()?;
     settings.config.data_dir = Some(record.path().to_owned());
     settings.config.http.listen = ([127, 0, 0, 1], 0).into();
     let server = Server::builder(settings.config.clone()).native(settings.handover()?);
-    let server = server.access(Access::KeptToken).start().await?;
+    let server = server
+        .access(CallerAuthentication::KeptToken)
+        .start()
+        .await?;
     server.host().notices().iter().for_each(terminal::warn);
     let tty = if arguments.no_prompt {
         None
@@ -72,7 +75,7 @@ pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<Exit> {
             code = agent.end() => break code?,
             // A terminal tells both of them; what the agent makes of it is its own affair.
             _ = interrupt.recv() => {}
-            _ = terminate.recv() => agent.tell_to_stop(),
+            _ = terminate.recv() => agent.send_stop_signal(),
         }
     };
     if let Some(asking) = asking {
@@ -81,7 +84,8 @@ pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<Exit> {
     server.shutdown(GRACE).await;
     let path = DataDir::at(record.path())?.journal_path();
     let reader = JournalReader::open(&path).context("the recording cannot be read")?;
-    let cassette = replay::taken(&reader, Recorder::of_all())?.unwrap_or_else(|| Cassette::of([]));
+    let cassette =
+        replay::record_cassette(&reader, Recorder::of_all())?.unwrap_or_else(|| Cassette::of([]));
     environment::write_cassette(&arguments.output, &cassette)?;
     let (calls, file) = (cassette.calls.len(), arguments.output.display());
     if calls == 0 {

@@ -12,16 +12,16 @@ use crate::{
     environment,
     exit::{Exit, UsageError},
     reach,
-    settings::{self, Settings},
+    settings::{self, CommandSettings},
     terminal::{self, BOLD, DIM, say, styled},
 };
-use clients::{Client, Reach, Recipe};
+use clients::{AgentClient, ClientTransport, Recipe};
 
 #[derive(Args)]
 pub(crate) struct ConnectArgs {
     /// The client; without one, all of them are listed
     #[arg(value_name = "CLIENT")]
-    client: Option<Client>,
+    client: Option<AgentClient>,
     /// Let the client start a host of its own and talk to it over pipes
     #[arg(long, conflicts_with = "http")]
     stdio: bool,
@@ -62,7 +62,7 @@ pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
                 "command": recipe.command,
                 "file": recipe.file,
                 "snippet": recipe.snippet,
-                "host_is_running": (!over_pipes).then_some(matches!(found, Found::Listens(_))),
+                "host_is_running": (!over_pipes).then_some(matches!(found, HostReachability::Listens(_))),
                 "token_variable": (!over_pipes).then_some(clients::VARIABLE),
                 "token_file": (!over_pipes).then_some(&token_file),
             })
@@ -93,7 +93,7 @@ pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
 }
 
 /// The text to use goes to standard output; where to put it is talk.
-fn show(client: Client, recipe: &Recipe) {
+fn show(client: AgentClient, recipe: &Recipe) {
     anstream::eprintln!("{}", styled(BOLD, client.title()));
     if let Some(command) = &recipe.command {
         anstream::eprintln!("{}", styled(DIM, "run this:"));
@@ -118,7 +118,7 @@ fn show(client: Client, recipe: &Recipe) {
 }
 
 fn list(as_json: bool) -> anyhow::Result<Exit> {
-    let all = Client::value_variants();
+    let all = AgentClient::value_variants();
     if as_json {
         let words: Vec<&str> = all.iter().map(|client| client.word()).collect();
         say!("{}", json!({ "clients": words }));
@@ -150,7 +150,7 @@ fn check_name(name: &str) -> Result<(), UsageError> {
     }
 }
 
-fn pipes(arguments: &ConnectArgs, settings: &Settings) -> Reach {
+fn pipes(arguments: &ConnectArgs, settings: &CommandSettings) -> ClientTransport {
     let program = environment::program_path().map(|path| path.display().to_string());
     let mut words = vec!["serve".to_owned(), "--stdio".to_owned(), "mcp".to_owned()];
     // The client starts it in a folder of its own.
@@ -177,14 +177,14 @@ fn pipes(arguments: &ConnectArgs, settings: &Settings) -> Reach {
             ]);
         }
     }
-    Reach::Pipes {
+    ClientTransport::Pipes {
         program: program.unwrap_or_else(|| "toolpost".to_owned()),
         words,
     }
 }
 
 /// The host that the client would come to.
-enum Found {
+enum HostReachability {
     Listens(SocketAddr),
     /// One runs, but its client started it and talks to it over pipes.
     OnPipes,
@@ -192,17 +192,19 @@ enum Found {
 }
 
 /// Looks where the other commands look, so that they and the client meet the same host.
-async fn look_for_host(settings: &Settings) -> anyhow::Result<Found> {
+async fn look_for_host(settings: &CommandSettings) -> anyhow::Result<HostReachability> {
     let place = &settings.place;
     let Some((_, facts)) = reach::running(&place.data_dir).await? else {
-        return Ok(Found::Nobody);
+        return Ok(HostReachability::Nobody);
     };
     reach::same_workspace(&place.workspace, &facts)?;
-    Ok(facts.address.map_or(Found::OnPipes, Found::Listens))
+    Ok(facts
+        .address
+        .map_or(HostReachability::OnPipes, HostReachability::Listens))
 }
 
-impl Found {
-    fn address(&self, settings: &Settings) -> Reach {
+impl HostReachability {
+    fn address(&self, settings: &CommandSettings) -> ClientTransport {
         let mut at = match self {
             Self::Listens(at) => *at,
             Self::OnPipes | Self::Nobody => settings.config.http.listen,
@@ -213,7 +215,7 @@ impl Found {
             SocketAddr::V6(v6) if v6.ip().is_unspecified() => at.set_ip(Ipv6Addr::LOCALHOST.into()),
             SocketAddr::V4(_) | SocketAddr::V6(_) => {}
         }
-        Reach::Address(format!("http://{at}/mcp"))
+        ClientTransport::Address(format!("http://{at}/mcp"))
     }
 
     /// What whoever sets the client up should know.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use toolpost_config::{HookConfig, Standing};
+use toolpost_config::{HookConfig, LayerTrust};
 use toolpost_core::{CatalogNotice, ToolFilter};
 use toolpost_model::{SandboxTier, SourceProblem};
 use toolpost_sandbox::Launcher;
@@ -20,8 +20,8 @@ use crate::{
     environment,
     exit::Exit,
     hooks,
-    reach::{self, Reached},
-    settings::{self, Settings},
+    reach::{self, ReachedHost},
+    settings::{self, CommandSettings},
     terminal::{GREEN, RED, YELLOW, clean, say, styled},
 };
 
@@ -36,21 +36,21 @@ pub(crate) struct DoctorArgs {
     modules: ModuleArgs,
 }
 
-enum State {
+enum DoctorFindingLevel {
     Good,
     Odd,
     Bad,
 }
 
-struct Finding {
-    state: State,
+struct DoctorFinding {
+    state: DoctorFindingLevel,
     what: &'static str,
     text: String,
 }
 
-impl Finding {
+impl DoctorFinding {
     /// It may repeat what stands in a configuration.
-    fn told(state: State, what: &'static str, text: &str) -> Self {
+    fn new_redacted(state: DoctorFindingLevel, what: &'static str, text: &str) -> Self {
         Self {
             state,
             what,
@@ -59,15 +59,15 @@ impl Finding {
     }
 
     fn good(what: &'static str, text: impl Into<String>) -> Self {
-        Self::told(State::Good, what, &text.into())
+        Self::new_redacted(DoctorFindingLevel::Good, what, &text.into())
     }
 
     fn odd(what: &'static str, text: impl Into<String>) -> Self {
-        Self::told(State::Odd, what, &text.into())
+        Self::new_redacted(DoctorFindingLevel::Odd, what, &text.into())
     }
 
     fn bad(what: &'static str, text: impl Into<String>) -> Self {
-        Self::told(State::Bad, what, &text.into())
+        Self::new_redacted(DoctorFindingLevel::Bad, what, &text.into())
     }
 }
 
@@ -79,16 +79,16 @@ pub(crate) async fn run(arguments: DoctorArgs) -> anyhow::Result<Exit> {
     let found = settings::with_bundles(|| settings::resolve(&arguments.place, &policy)).await;
     let findings = match found {
         Ok(settings) => examine(&settings).await,
-        Err(error) => vec![Finding::bad("configuration", format!("{error:#}"))],
+        Err(error) => vec![DoctorFinding::bad("configuration", format!("{error:#}"))],
     };
     let ill = findings
         .iter()
-        .any(|finding| matches!(finding.state, State::Bad));
+        .any(|finding| matches!(finding.state, DoctorFindingLevel::Bad));
     if arguments.json {
-        let word = |state: &State| match state {
-            State::Good => "good",
-            State::Odd => "odd",
-            State::Bad => "bad",
+        let word = |state: &DoctorFindingLevel| match state {
+            DoctorFindingLevel::Good => "good",
+            DoctorFindingLevel::Odd => "odd",
+            DoctorFindingLevel::Bad => "bad",
         };
         let rows: Vec<_> = findings
             .iter()
@@ -101,9 +101,9 @@ pub(crate) async fn run(arguments: DoctorArgs) -> anyhow::Result<Exit> {
     } else {
         for finding in &findings {
             let mark = match finding.state {
-                State::Good => styled(GREEN, "good"),
-                State::Odd => styled(YELLOW, "odd "),
-                State::Bad => styled(RED, "bad "),
+                DoctorFindingLevel::Good => styled(GREEN, "good"),
+                DoctorFindingLevel::Odd => styled(YELLOW, "odd "),
+                DoctorFindingLevel::Bad => styled(RED, "bad "),
             };
             say!("{mark}  {:<14} {}", finding.what, finding.text);
         }
@@ -111,9 +111,9 @@ pub(crate) async fn run(arguments: DoctorArgs) -> anyhow::Result<Exit> {
     Ok(if ill { Exit::Failed } else { Exit::Done })
 }
 
-async fn examine(settings: &Settings) -> Vec<Finding> {
+async fn examine(settings: &CommandSettings) -> Vec<DoctorFinding> {
     let place = &settings.place;
-    let mut findings = vec![Finding::good(
+    let mut findings = vec![DoctorFinding::good(
         "workspace",
         place.workspace.display().to_string(),
     )];
@@ -122,31 +122,31 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
         settings
             .notices
             .iter()
-            .map(|notice| Finding::odd("configuration", notice.to_string())),
+            .map(|notice| DoctorFinding::odd("configuration", notice.to_string())),
     );
     findings.push(data_dir(settings));
     let answer = reach::running(&place.data_dir).await;
     let running = matches!(&answer, Ok(Some(_)));
     findings.push(match (running, DataDir::running_pid(&place.data_dir)) {
-        (true, Some(pid)) => Finding::good("host", format!("running, process {pid}")),
-        (true, None) => Finding::good("host", "running"),
-        (false, Some(pid)) => Finding::bad(
+        (true, Some(pid)) => DoctorFinding::good("host", format!("running, process {pid}")),
+        (true, None) => DoctorFinding::good("host", "running"),
+        (false, Some(pid)) => DoctorFinding::bad(
             "host",
             format!("process {pid} holds the data directory but does not answer"),
         ),
-        (false, None) => Finding::good("host", "not running; `toolpost serve` starts it"),
+        (false, None) => DoctorFinding::good("host", "not running; `toolpost serve` starts it"),
     });
     if let Ok(Some((_, facts))) = &answer {
         let loaded = &facts.configuration;
         findings.extend(loaded.problem.as_ref().map(|problem| {
-            Finding::bad(
+            DoctorFinding::bad(
                 "host",
                 format!("it cannot take up the configuration and keeps the one before\n{problem}"),
             )
         }));
         if !loaded.after_restart.is_empty() {
             let waiting = loaded.after_restart.join(", ");
-            findings.push(Finding::odd(
+            findings.push(DoctorFinding::odd(
                 "host",
                 format!("changed since it started, and not taken up: {waiting}"),
             ));
@@ -156,10 +156,12 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
     findings.push(sandbox(settings));
     findings.extend(settings.config.hooks.iter().map(hook));
     let authorities = settings.config.authorities.iter();
-    findings.extend(authorities.map(|one| Finding::good("authority", authorities::described(one))));
+    findings.extend(
+        authorities.map(|one| DoctorFinding::good("authority", authorities::described(one))),
+    );
     findings.extend(match answer {
         Ok(Some((client, _))) => {
-            let mut host = Reached::Running(client);
+            let mut host = ReachedHost::Running(client);
             let servers = host
                 .sources()
                 .await
@@ -176,14 +178,14 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
 }
 
 /// What the running host offers, what of it is not there, and what its operator should know about names and rules.
-async fn tools_of(mut host: Reached) -> Vec<Finding> {
+async fn tools_of(mut host: ReachedHost) -> Vec<DoctorFinding> {
     let filter = ToolFilter {
         include_deferred: true,
         ..ToolFilter::default()
     };
     let listed = match host.list(&filter, "toolpost", false).await {
         Ok(listed) => listed,
-        Err(error) => return vec![Finding::bad("tools", format!("{error:#}"))],
+        Err(error) => return vec![DoctorFinding::bad("tools", format!("{error:#}"))],
     };
     let items = |key: &str| {
         listed[key]
@@ -198,102 +200,102 @@ async fn tools_of(mut host: Reached) -> Vec<Finding> {
         missing.as_slice(),
         unavailable.iter().all(tools::is_declined),
     ) {
-        ([], _) => Finding::good("tools", format!("{tools} tools")),
-        (_, true) => Finding::good("tools", format!("{tools} tools; {}", missing.join("\n"))),
-        (_, false) => Finding::bad("tools", format!("{tools} tools; {}", missing.join("\n"))),
+        ([], _) => DoctorFinding::good("tools", format!("{tools} tools")),
+        (_, true) => DoctorFinding::good("tools", format!("{tools} tools; {}", missing.join("\n"))),
+        (_, false) => DoctorFinding::bad("tools", format!("{tools} tools; {}", missing.join("\n"))),
     };
     let notices = items("notices")
         .iter()
         .filter_map(serde_json::Value::as_str);
-    let notices = notices.map(|notice| Finding::odd("notice", notice.to_owned()));
+    let notices = notices.map(|notice| DoctorFinding::odd("notice", notice.to_owned()));
     std::iter::once(found).chain(notices).collect()
 }
 
 /// Every file that counts, and every one that should and cannot.
-fn configuration(settings: &Settings) -> Vec<Finding> {
+fn configuration(settings: &CommandSettings) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     for file in &settings.files {
         let (path, origin) = (file.path.display(), file.origin.as_str());
         findings.push(match (file.standing, &file.broken) {
             (None, _) => continue,
-            (_, Some(broken)) => Finding::bad(
+            (_, Some(broken)) => DoctorFinding::bad(
                 "configuration",
                 format!("{}\n{}", broken.note, broken.errors),
             ),
-            (Some(Standing::Untrusted), None) => Finding::odd(
+            (Some(LayerTrust::Untrusted), None) => DoctorFinding::odd(
                 "configuration",
                 format!("`{path}` is not trusted, so it may only restrict\nhint: toolpost trust"),
             ),
-            (Some(Standing::Trusted | Standing::LastGood), None) => {
-                Finding::good("configuration", format!("`{path}` is trusted ({origin})"))
+            (Some(LayerTrust::Trusted | LayerTrust::LastGood), None) => {
+                DoctorFinding::good("configuration", format!("`{path}` is trusted ({origin})"))
             }
         });
     }
     if findings.is_empty() {
         let text = "defaults; no `toolpost.yaml` in the workspace, none of yours, and no policy";
-        findings.push(Finding::good("configuration", text));
+        findings.push(DoctorFinding::good("configuration", text));
     }
     findings
 }
 
-fn data_dir(settings: &Settings) -> Finding {
+fn data_dir(settings: &CommandSettings) -> DoctorFinding {
     let path = &settings.place.data_dir;
     if let Err(error) = check_places(&settings.config) {
-        return Finding::bad("record", error.to_string());
+        return DoctorFinding::bad("record", error.to_string());
     }
     match DataDir::at(path) {
         // Opening writes, so a full or read-only disk shows here and not at the first call.
         Ok(_) => match DataDir::open(path) {
             Ok(_) | Err(DataDirError::InUse { .. }) => {
-                Finding::good("record", path.display().to_string())
+                DoctorFinding::good("record", path.display().to_string())
             }
-            Err(error) => Finding::bad("record", format!("{:#}", anyhow::Error::from(error))),
+            Err(error) => DoctorFinding::bad("record", format!("{:#}", anyhow::Error::from(error))),
         },
         Err(DataDirError::Missing { .. }) => {
             let home = environment::home_of(path);
-            Finding::good(
+            DoctorFinding::good(
                 "record",
                 format!("`{}` will be made in `{}`", path.display(), home.display()),
             )
         }
-        Err(error) => Finding::bad("record", error.to_string()),
+        Err(error) => DoctorFinding::bad("record", error.to_string()),
     }
 }
 
-fn journal(settings: &Settings) -> Finding {
+fn journal(settings: &CommandSettings) -> DoctorFinding {
     let Ok(data_dir) = DataDir::at(&settings.place.data_dir) else {
-        return Finding::good("journal", "nothing recorded yet");
+        return DoctorFinding::good("journal", "nothing recorded yet");
     };
     let path = data_dir.journal_path();
     if !path.exists() {
-        return Finding::good("journal", "nothing recorded yet");
+        return DoctorFinding::good("journal", "nothing recorded yet");
     }
     let checked = JournalReader::open(&path)
         .map_err(anyhow::Error::from)
         .and_then(|reader| Ok(reader.verify(|_, _| ())?));
     match checked {
-        Ok(report) if report.is_clean() => Finding::good(
+        Ok(report) if report.is_clean() => DoctorFinding::good(
             "journal",
             format!(
                 "{} records of {} calls, chain unbroken",
                 report.records, report.invocations
             ),
         ),
-        Ok(report) => Finding::bad(
+        Ok(report) => DoctorFinding::bad(
             "journal",
             format!(
                 "{} problems\nhint: toolpost journal verify",
                 report.problems.len()
             ),
         ),
-        Err(error) => Finding::bad("journal", format!("{error:#}")),
+        Err(error) => DoctorFinding::bad("journal", format!("{error:#}")),
     }
 }
 
 /// What this machine can confine, found by trying it now.
-fn sandbox(settings: &Settings) -> Finding {
+fn sandbox(settings: &CommandSettings) -> DoctorFinding {
     let Some(program) = environment::this_program() else {
-        return Finding::bad(
+        return DoctorFinding::bad(
             "sandbox",
             "this program cannot find itself, so no process can be confined",
         );
@@ -317,13 +319,13 @@ fn sandbox(settings: &Settings) -> Finding {
         ));
     }
     match test.tier {
-        SandboxTier::A => Finding::good("sandbox", text),
-        _ if settings.config.sandbox.require => Finding::bad(
+        SandboxTier::A => DoctorFinding::good("sandbox", text),
+        _ if settings.config.sandbox.require => DoctorFinding::bad(
             "sandbox",
             format!("{text}\nhint: `sandbox.require` is set, so no process will be started"),
         ),
-        SandboxTier::B => Finding::odd("sandbox", text),
-        SandboxTier::C | SandboxTier::N => Finding::odd(
+        SandboxTier::B => DoctorFinding::odd("sandbox", text),
+        SandboxTier::C | SandboxTier::N => DoctorFinding::odd(
             "sandbox",
             format!("{text}\nhint: commands ask, since files are not confined"),
         ),
@@ -331,13 +333,13 @@ fn sandbox(settings: &Settings) -> Finding {
 }
 
 /// A hook of the configuration. Whether its files are there, the dry start tells.
-fn hook(hook: &HookConfig) -> Finding {
-    Finding::good("hook", hooks::described(hook))
+fn hook(hook: &HookConfig) -> DoctorFinding {
+    DoctorFinding::good("hook", hooks::described(hook))
 }
 
 /// Opens everything a host opens, on a journal in memory, and counts the tools.
-async fn dry_start(settings: &Settings) -> Vec<Finding> {
-    let (config, native) = settings.to_look_at();
+async fn dry_start(settings: &CommandSettings) -> Vec<DoctorFinding> {
+    let (config, native) = settings.read_only_config();
     let config = reach::with_servers_started(config);
     match open_host(
         &config,
@@ -360,21 +362,21 @@ async fn dry_start(settings: &Settings) -> Vec<Finding> {
             let mut findings = servers::findings(settings, &opened.host.sources());
             let all_declined = catalog.unavailable().iter().all(SourceProblem::is_declined);
             findings.push(match (missing.as_slice(), all_declined) {
-                ([], _) => Finding::good("tools", format!("{tools} tools")),
+                ([], _) => DoctorFinding::good("tools", format!("{tools} tools")),
                 (_, true) => {
-                    Finding::good("tools", format!("{tools} tools; {}", missing.join("\n")))
+                    DoctorFinding::good("tools", format!("{tools} tools; {}", missing.join("\n")))
                 }
                 (_, false) => {
-                    Finding::bad("tools", format!("{tools} tools; {}", missing.join("\n")))
+                    DoctorFinding::bad("tools", format!("{tools} tools; {}", missing.join("\n")))
                 }
             });
             let others = notices
                 .iter()
                 .filter(|notice| !matches!(notice, CatalogNotice::Unavailable(_)));
-            findings.extend(others.map(|notice| Finding::odd("notice", notice.to_string())));
+            findings.extend(others.map(|notice| DoctorFinding::odd("notice", notice.to_string())));
             opened.host.shutdown(Duration::ZERO).await;
             findings
         }
-        Err(error) => vec![Finding::bad("tools", error.to_string())],
+        Err(error) => vec![DoctorFinding::bad("tools", error.to_string())],
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     arguments,
     cli::{PlaceArgs, PolicyArgs},
     exit::Exit,
-    reach::{self, Purpose},
+    reach::{self, HostPurpose},
     settings,
     terminal::say,
 };
@@ -35,7 +35,7 @@ pub(crate) async fn run(explain: ExplainArgs) -> anyhow::Result<Exit> {
     if let Ok(id) = explain.what.parse::<InvocationId>() {
         return story::show(&settings::locate(&explain.place)?, id, explain.json);
     }
-    let mut host = reach::reach(&explain.place, &explain.policy, Purpose::Look).await?;
+    let mut host = reach::reach(&explain.place, &explain.policy, HostPurpose::Look).await?;
     let schema = host.schema(&explain.what).await?;
     let input = arguments::from_words(&explain.words, schema.as_ref())?.to_string();
     let explanation = host.explain(&explain.what, &input).await;
@@ -44,7 +44,7 @@ pub(crate) async fn run(explain: ExplainArgs) -> anyhow::Result<Exit> {
     if explain.json {
         say!("{}", serde_json::to_string_pretty(&explanation)?);
     } else {
-        layers::tell(&explanation);
+        layers::print_explanation(&explanation);
     }
     Ok(if explanation["would_run"] == true {
         Exit::Done

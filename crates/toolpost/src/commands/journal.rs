@@ -22,7 +22,7 @@ use toolpost_store::{DataDir, DataDirError, JournalReader};
 use crate::{
     cli::PlaceArgs,
     exit::Exit,
-    settings::{self, Place},
+    settings::{self, WorkspacePaths},
 };
 
 pub(super) use filters::moment;
@@ -40,7 +40,7 @@ enum JournalCommand {
     /// Calls by tool, caller, outcome, time or words in them, newest first
     Search(search::SearchArgs),
     /// One call: its stages, decision, timing and result
-    Show(ShowArgs),
+    Show(JournalShowArgs),
     /// The record as lines for other programs: all of it, a session, a time, a call
     Export(export::ExportArgs),
     /// Check that no record was changed, removed or added, and that kept results are what they were
@@ -48,7 +48,7 @@ enum JournalCommand {
     /// Sync the record to disk and print its head, to keep where the host cannot write
     Seal(seal::SealArgs),
     /// Remove the oldest records while no host runs, so that the rest can still be checked
-    Prune(prune::PruneArgs),
+    Prune(prune::JournalPruneArgs),
     /// Serve a recorded session as a host: same tools, same answers, and nothing runs
     Replay(replay::ReplayArgs),
 }
@@ -60,7 +60,7 @@ impl JournalArgs {
 }
 
 #[derive(Args)]
-struct ShowArgs {
+struct JournalShowArgs {
     /// The call
     id: InvocationId,
     /// Print the records as JSON
@@ -87,13 +87,13 @@ pub(crate) fn run(arguments: &JournalArgs) -> anyhow::Result<Exit> {
     }
 }
 
-fn open(place: &Place) -> anyhow::Result<JournalReader> {
+fn open(place: &WorkspacePaths) -> anyhow::Result<JournalReader> {
     let path = journal_of(place)?;
     JournalReader::open(&path)
         .with_context(|| format!("the journal `{}` cannot be read", path.display()))
 }
 
-fn journal_of(place: &Place) -> anyhow::Result<PathBuf> {
+fn journal_of(place: &WorkspacePaths) -> anyhow::Result<PathBuf> {
     match DataDir::at(&place.data_dir) {
         Ok(data_dir) => Ok(data_dir.journal_path()),
         Err(DataDirError::Missing { .. }) => {
@@ -107,18 +107,18 @@ fn journal_of(place: &Place) -> anyhow::Result<PathBuf> {
 }
 
 /// A journal, and the folder of the kept results that its records name.
-struct Files {
+struct JournalPaths {
     journal: PathBuf,
     blobs: PathBuf,
 }
 
 /// The record of a workspace, or a copy of one: its file, or the folder it lies in.
-fn files(elsewhere: Option<&Path>, place: &PlaceArgs) -> anyhow::Result<Files> {
+fn files(elsewhere: Option<&Path>, place: &PlaceArgs) -> anyhow::Result<JournalPaths> {
     let journal = match elsewhere {
         Some(folder) if folder.is_dir() => folder.join("journal.db"),
         Some(file) => file.to_owned(),
         None => journal_of(&settings::locate(place)?)?,
     };
     let blobs = journal.with_file_name("blobs");
-    Ok(Files { journal, blobs })
+    Ok(JournalPaths { journal, blobs })
 }

@@ -10,7 +10,7 @@ use toolpost_amplifier::{ModuleId, PlannedModule};
 use crate::{
     cli::{ConfineArgs, ModuleArgs, PlaceArgs, PolicyArgs},
     exit::{Exit, UsageError},
-    settings::{self, Settings},
+    settings::{self, CommandSettings},
     terminal,
 };
 
@@ -60,9 +60,11 @@ struct PlanArgs {
 pub(crate) async fn run(arguments: ModulesArgs) -> anyhow::Result<Exit> {
     match arguments.command {
         ModulesCommand::List(arguments) => list::run(&arguments).await,
-        ModulesCommand::Fetch(arguments) => fetching::run(&arguments, fetching::Work::Fetch).await,
+        ModulesCommand::Fetch(arguments) => {
+            fetching::run(&arguments, fetching::ModuleFetchAction::Fetch).await
+        }
         ModulesCommand::Update(arguments) => {
-            fetching::run(&arguments, fetching::Work::Update).await
+            fetching::run(&arguments, fetching::ModuleFetchAction::Update).await
         }
         ModulesCommand::Remove(arguments) => remove::run(&arguments).await,
     }
@@ -70,7 +72,7 @@ pub(crate) async fn run(arguments: ModulesArgs) -> anyhow::Result<Exit> {
 
 impl PlanArgs {
     /// The settings, and nothing said of them yet.
-    fn resolve(&self) -> anyhow::Result<Settings> {
+    fn resolve(&self) -> anyhow::Result<CommandSettings> {
         let confines = ConfineArgs {
             allow_private: self.allow_private.clone(),
             ..ConfineArgs::default()
@@ -83,7 +85,7 @@ impl PlanArgs {
         settings::resolve(&self.place, &policy)
     }
 
-    fn settings(&self) -> anyhow::Result<Settings> {
+    fn settings(&self) -> anyhow::Result<CommandSettings> {
         let settings = self.resolve()?;
         settings
             .warnings()
@@ -95,7 +97,10 @@ impl PlanArgs {
 
 impl WhichArgs {
     /// The modules that are meant, each of which some plan names.
-    fn modules<'a>(&self, settings: &'a Settings) -> Result<Vec<&'a PlannedModule>, UsageError> {
+    fn modules<'a>(
+        &self,
+        settings: &'a CommandSettings,
+    ) -> Result<Vec<&'a PlannedModule>, UsageError> {
         let planned = &settings.config.modules;
         let unknown = self
             .ids

@@ -14,7 +14,7 @@ use crate::{
 };
 
 use name::ModuleName;
-use template::{TEST_KIT, TEST_KIT_NAME, Template};
+use template::{ModuleTemplate, TEST_KIT, TEST_KIT_NAME};
 
 #[derive(Args)]
 pub(crate) struct NewArgs {
@@ -36,7 +36,7 @@ struct ToolArgs {
     name: String,
     /// What it is written in
     #[arg(long, value_name = "LANGUAGE")]
-    lang: Language,
+    lang: ModuleLanguage,
     /// The folder to make; by default `tool-NAME` here
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
@@ -51,7 +51,7 @@ struct TestkitArgs {
 
 /// What a new module is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Language {
+pub(crate) enum ModuleLanguage {
     /// A Python package, run by the host's bridge
     Python,
     /// A program of its own that serves gRPC
@@ -73,7 +73,7 @@ fn tool(arguments: &ToolArgs) -> anyhow::Result<Exit> {
         .path
         .clone()
         .unwrap_or_else(|| PathBuf::from(name.module_id()));
-    let template = Template::of(arguments.lang);
+    let template = ModuleTemplate::of(arguments.lang);
     environment::write_new_folder(&folder, &template.files(&name))?;
     say!("made {} with a tool `{}`", folder.display(), name.tool());
     anstream::eprintln!("{}", next_steps(&template, &folder, &name));
@@ -84,11 +84,11 @@ fn tool(arguments: &ToolArgs) -> anyhow::Result<Exit> {
 }
 
 /// The optional part of the host that runs such a module, and whether this build has it.
-fn needed_feature(language: Language) -> Option<String> {
+fn needed_feature(language: ModuleLanguage) -> Option<String> {
     let (feature, has_it) = match language {
-        Language::Python => return None,
-        Language::Rust => ("grpc", toolpost_serve::RUNS_GRPC_MODULES),
-        Language::Wasm => ("wasm", toolpost_serve::RUNS_COMPONENTS),
+        ModuleLanguage::Python => return None,
+        ModuleLanguage::Rust => ("grpc", toolpost_serve::RUNS_GRPC_MODULES),
+        ModuleLanguage::Wasm => ("wasm", toolpost_serve::RUNS_COMPONENTS),
     };
     let needs = format!("needs a `toolpost` that was built with `--features {feature}`");
     Some(match has_it {
@@ -98,7 +98,7 @@ fn needed_feature(language: Language) -> Option<String> {
 }
 
 /// What to type next, in the folder that was made.
-fn next_steps(template: &Template, folder: &Path, name: &ModuleName) -> String {
+fn next_steps(template: &ModuleTemplate, folder: &Path, name: &ModuleName) -> String {
     let folder = folder.display().to_string();
     let folder = shlex::try_quote(&folder).unwrap_or((&*folder).into());
     let mut steps = vec![

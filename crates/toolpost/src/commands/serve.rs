@@ -10,13 +10,14 @@ use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use toolpost_config::{
-    A2eFace, A2eHostFile, ApprovalsConfig, ConfigDuration, HostConfig, Standing,
+    A2eFace, A2eHostFile, ApprovalsConfig, ConfigDuration, HostConfig, LayerTrust,
 };
 use toolpost_core::{Host, ToolFilter};
 use toolpost_model::{
-    Behavior, EffectClass, HiddenReason, Mode, Principal, Role, RuleOrigin, Visibility,
+    Behavior, EffectClass, HiddenReason, PermissionMode, Principal, PrincipalRole, RuleOrigin,
+    Visibility,
 };
-use toolpost_serve::{Access, Server};
+use toolpost_serve::{CallerAuthentication, Server};
 use toolpost_sources::{MessageStanding, message_standing};
 
 use pipes::EndSignals;
@@ -30,7 +31,7 @@ use crate::{
     environment,
     exit::{Exit, UsageError},
     hooks,
-    settings::Settings,
+    settings::CommandSettings,
     terminal::{self, BOLD, DIM, GREEN, RED, Steps, YELLOW, styled},
 };
 
@@ -78,7 +79,7 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     // Its memory holds tokens and credentials.
     toolpost_sandbox::harden_host();
     if over_pipes {
-        return pipes::talk(
+        return pipes::serve_stdio(
             &arguments,
             startup,
             EndSignals {
@@ -101,14 +102,14 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
         )
         .into());
     }
-    let kept = matches!(access, Access::KeptToken);
+    let kept = matches!(access, CallerAuthentication::KeptToken);
     environment::raise_file_limit();
     let server = startup
         .builder()?
         .modules(Steps::of_modules())
         .start()
         .await?;
-    terminal::keep_out(server.host().redactor());
+    terminal::set_host_redactor(server.host().redactor());
     settings.keep_last_good();
     let mut reloads = Reloads::begin(&arguments, settings);
     let tty = if arguments.no_prompt {
@@ -117,9 +118,9 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
         prompt::terminal(&settings.config.approvals)
     };
     let asked = if tty.is_some() {
-        Asked::Here
+        ApprovalPromptLocation::Here
     } else {
-        Asked::Elsewhere
+        ApprovalPromptLocation::Elsewhere
     };
     banner(&server, settings, kept, asked).await;
     let asking = tty.map(|tty| prompt::spawn(server.host(), tty));
@@ -127,7 +128,7 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
         tokio::select! {
             _ = interrupt.recv() => break,
             _ = terminate.recv() => break,
-            () = reloads.due() => reloads.take_up(&server).await,
+            () = reloads.due() => reloads.apply_changes(&server).await,
         }
     }
     if let Some(asking) = asking {
@@ -153,7 +154,11 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
 }
 
 /// Speaks the protocol that was asked for, until the other end leaves.
-pub(crate) async fn converse(server: &Server, protocol: Option<StdioProtocol>, role: Role) {
+pub(crate) async fn converse(
+    server: &Server,
+    protocol: Option<StdioProtocol>,
+    role: PrincipalRole,
+) {
     let (input, output) = (std::io::stdin(), std::io::stdout());
     match protocol {
         Some(StdioProtocol::Mcp) => server.converse_mcp(role, input, output).await,
@@ -162,10 +167,13 @@ pub(crate) async fn converse(server: &Server, protocol: Option<StdioProtocol>, r
 }
 
 /// How callers prove themselves.
-pub(crate) fn access(face: &FaceArgs, a2e: Option<&A2eHostFile>) -> anyhow::Result<Access> {
+pub(crate) fn access(
+    face: &FaceArgs,
+    a2e: Option<&A2eHostFile>,
+) -> anyhow::Result<CallerAuthentication> {
     let configured = a2e.and_then(|file| file.token.as_ref());
     match face {
-        FaceArgs { no_token: true, .. } => Ok(Access::Open),
+        FaceArgs { no_token: true, .. } => Ok(CallerAuthentication::Open),
         FaceArgs {
             token: Some(token), ..
         } if token.len() < 16 || token.contains(char::is_whitespace) => {
@@ -173,20 +181,25 @@ pub(crate) fn access(face: &FaceArgs, a2e: Option<&A2eHostFile>) -> anyhow::Resu
         }
         FaceArgs {
             token: Some(token), ..
-        } => Ok(Access::Token(token.clone())),
+        } => Ok(CallerAuthentication::Token(token.clone())),
         FaceArgs {
             token_file: Some(path),
             ..
-        } => Ok(Access::Token(environment::read_token(path)?)),
+        } => Ok(CallerAuthentication::Token(environment::read_token(path)?)),
         FaceArgs { .. } => match configured {
-            Some(token) => Ok(Access::Token(token.reveal().to_owned())),
-            None => Ok(Access::KeptToken),
+            Some(token) => Ok(CallerAuthentication::Token(token.reveal().to_owned())),
+            None => Ok(CallerAuthentication::KeptToken),
         },
     }
 }
 
 /// What an operator wants to know before walking away.
-async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) {
+async fn banner(
+    server: &Server,
+    settings: &CommandSettings,
+    kept: bool,
+    asked: ApprovalPromptLocation,
+) {
     let line = |name: &str, text: String| {
         anstream::eprintln!("  {}  {text}", styled(BOLD, format!("{name:<10}")));
     };
@@ -230,11 +243,11 @@ async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) 
     for file in settings.files.iter().filter(|file| file.standing.is_some()) {
         let standing = match (file.standing, &file.broken) {
             (_, Some(broken)) => styled(RED, &broken.note),
-            (Some(Standing::Untrusted), None) => styled(
+            (Some(LayerTrust::Untrusted), None) => styled(
                 YELLOW,
                 "not trusted: it may only restrict; `toolpost trust` changes that",
             ),
-            (Some(Standing::Trusted | Standing::LastGood) | None, None) => "trusted".to_owned(),
+            (Some(LayerTrust::Trusted | LayerTrust::LastGood) | None, None) => "trusted".to_owned(),
         };
         line(
             named(file.origin),
@@ -302,16 +315,18 @@ fn named(origin: RuleOrigin) -> &'static str {
 
 /// Where somebody is asked first.
 #[derive(Clone, Copy)]
-enum Asked {
+enum ApprovalPromptLocation {
     Here,
     Elsewhere,
 }
 
-fn approvals(config: &ApprovalsConfig, asked: Asked) -> String {
+fn approvals(config: &ApprovalsConfig, asked: ApprovalPromptLocation) -> String {
     let within = ConfigDuration::new(config.timeout);
     let who = match asked {
-        Asked::Here => "asked on this terminal, and answered here or with `toolpost approvals`",
-        Asked::Elsewhere => {
+        ApprovalPromptLocation::Here => {
+            "asked on this terminal, and answered here or with `toolpost approvals`"
+        }
+        ApprovalPromptLocation::Elsewhere => {
             "answered with `toolpost approvals` from another terminal, or over HTTP"
         }
     };
@@ -359,7 +374,7 @@ fn plugins(server: &Server, config: &HostConfig) -> Vec<String> {
     let told = server.plugins().iter().map(|plugin| {
         let mut text = format!("{} ({})", plugin.name, plugin.capability);
         let acting: Vec<&String> = plugin.messages.iter().filter(|kind| acts(kind)).collect();
-        if let (Some(first), false) = (acting.first(), config.mode == Mode::Bypass) {
+        if let (Some(first), false) = (acting.first(), config.mode == PermissionMode::Bypass) {
             let family = first.split_once('/').map_or(first.as_str(), |(family, _)| family);
             let pattern =
                 if first.contains('/') { format!("a2e.{family}/*") } else { format!("a2e.{first}*") };

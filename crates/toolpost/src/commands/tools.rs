@@ -14,7 +14,7 @@ use super::call::connected;
 use crate::{
     cli::{PlaceArgs, PolicyArgs},
     exit::{Exit, UsageError},
-    reach::{self, Purpose, Reached},
+    reach::{self, HostPurpose, ReachedHost},
     terminal::{self, DIM, printable, say, styled},
 };
 
@@ -24,7 +24,7 @@ pub(crate) struct ToolsArgs {
     #[command(subcommand)]
     command: Option<ToolsCommand>,
     #[command(flatten)]
-    list: ListArgs,
+    list: ToolListArgs,
 }
 
 #[derive(Subcommand)]
@@ -34,7 +34,7 @@ enum ToolsCommand {
 }
 
 #[derive(Args)]
-struct ListArgs {
+struct ToolListArgs {
     /// Search words; without any, everything is listed
     query: Vec<String>,
     /// Only tools of this kind, such as `file`
@@ -78,7 +78,7 @@ pub(crate) async fn run(arguments: ToolsArgs) -> anyhow::Result<Exit> {
     }
 }
 
-async fn list(arguments: ListArgs) -> anyhow::Result<Exit> {
+async fn list(arguments: ToolListArgs) -> anyhow::Result<Exit> {
     if let Some(to) = &arguments.connect {
         if !arguments.policy.is_empty() || arguments.place.is_given() {
             let message = "the other host has its own workspace, record and rules\nhint: leave `--connect` out, or those flags";
@@ -86,8 +86,8 @@ async fn list(arguments: ListArgs) -> anyhow::Result<Exit> {
         }
         return list_elsewhere(to, &arguments).await;
     }
-    let mut host = reach::reach(&arguments.place, &arguments.policy, Purpose::Look).await?;
-    let is_running = matches!(host, Reached::Running(_));
+    let mut host = reach::reach(&arguments.place, &arguments.policy, HostPurpose::Look).await?;
+    let is_running = matches!(host, ReachedHost::Running(_));
     let filter = ToolFilter {
         query: arguments.query.join(" "),
         kind: arguments.kind,
@@ -151,7 +151,7 @@ async fn list(arguments: ListArgs) -> anyhow::Result<Exit> {
 }
 
 /// The tools of another host, in the protocol's words.
-async fn list_elsewhere(to: &str, arguments: &ListArgs) -> anyhow::Result<Exit> {
+async fn list_elsewhere(to: &str, arguments: &ToolListArgs) -> anyhow::Result<Exit> {
     let client = connected::connect(to, arguments.token_file.as_deref()).await?;
     let options = ListOptions {
         query: arguments.query.join(" "),

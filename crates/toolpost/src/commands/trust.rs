@@ -3,14 +3,14 @@
 use anyhow::bail;
 use clap::Args;
 use serde_json::json;
-use toolpost_config::Standing;
+use toolpost_config::LayerTrust;
 use toolpost_model::RuleOrigin;
 use toolpost_store::{DataDir, DataDirError, TrustStore};
 
 use crate::{
     cli::{PlaceArgs, PolicyArgs},
     exit::{Exit, UsageError},
-    settings::{self, PROJECT_FILE, Settings},
+    settings::{self, CommandSettings, PROJECT_FILE},
     terminal::{DIM, say, styled},
 };
 
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<Exit> {
         ))
         .into());
     }
-    if project.standing == Some(Standing::Trusted) {
+    if project.standing == Some(LayerTrust::Trusted) {
         say!("`{}` is trusted already", project.path.display());
         return Ok(Exit::Done);
     }
@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<Exit> {
 }
 
 /// Trust may be given beside a running host, so the directory is made but not held.
-fn open_store(settings: &Settings) -> anyhow::Result<TrustStore> {
+fn open_store(settings: &CommandSettings) -> anyhow::Result<TrustStore> {
     let path = &settings.place.data_dir;
     let data_dir = match DataDir::at(path) {
         Err(DataDirError::Missing { .. }) => {
@@ -101,7 +101,7 @@ fn open_store(settings: &Settings) -> anyhow::Result<TrustStore> {
     Ok(TrustStore::open(&data_dir)?)
 }
 
-fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Exit> {
+fn list(settings: &CommandSettings, as_json: bool) -> anyhow::Result<Exit> {
     let entries = match DataDir::at(&settings.place.data_dir) {
         Ok(data_dir) => TrustStore::open(&data_dir)?.list()?,
         Err(DataDirError::Missing { .. }) => Vec::new(),

@@ -26,8 +26,8 @@ use crate::{
     terminal::say,
 };
 
-use report::{Check, Report};
-use workbench::{Order, Workbench};
+use report::{ValidationCheck, ValidationReport};
+use workbench::{ModuleMountOptions, Workbench};
 
 #[derive(Args)]
 pub(crate) struct ValidateArgs {
@@ -61,12 +61,12 @@ pub(crate) async fn run(arguments: ValidateArgs) -> anyhow::Result<Exit> {
     let ValidatedType::Tool = arguments.module_type;
     let config = mount_config(arguments.mount_config.as_deref())?;
     let path = environment::module_path(&arguments.path)?;
-    let order = Order {
+    let order = ModuleMountOptions {
         config,
         python: arguments.python,
     };
     let checks = examine(&path, order, arguments.no_calls).await?;
-    let report = Report::new(path.display().to_string(), checks);
+    let report = ValidationReport::new(path.display().to_string(), checks);
     if arguments.json {
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -90,9 +90,9 @@ fn mount_config(text: Option<&str>) -> anyhow::Result<Map<String, Value>> {
 
 async fn examine(
     path: &std::path::Path,
-    order: Order,
+    order: ModuleMountOptions,
     no_calls: bool,
-) -> anyhow::Result<Vec<Check>> {
+) -> anyhow::Result<Vec<ValidationCheck>> {
     let (mut checks, found) = found::find(path);
     let Some(found) = found else {
         return Ok(checks);

@@ -22,12 +22,12 @@ use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval},
 };
-use toolpost_a2a::{Change, Receiver, Unreadable};
+use toolpost_a2a::{CallPartChange, Receiver, Unreadable};
 
 use self::{
-    heard::{Heard, Link, ROOM},
-    live::{Doubt, Live},
-    stream::Again,
+    heard::{ROOM, StreamLinkStatus, WatchInputMessage},
+    live::{Doubt, OpenCallTracker},
+    stream::StreamReconnectPolicy,
     view::View,
 };
 use crate::{cli::PlaceArgs, exit::Exit};
@@ -48,7 +48,7 @@ pub(crate) struct WatchArgs {
     token_file: Option<PathBuf>,
     /// Where to begin; by default with what happens now
     #[arg(long, value_name = "WHERE", value_enum)]
-    from: Option<Beginning>,
+    from: Option<WatchStartPoint>,
     /// Removed with the reading of files; still parsed to answer with a hint
     #[arg(short, long, hide = true)]
     follow: bool,
@@ -70,14 +70,14 @@ pub(crate) struct WatchArgs {
 
 /// Where to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Beginning {
+enum WatchStartPoint {
     /// With everything there is
     Start,
     /// With what comes from now on
     Now,
 }
 
-impl Beginning {
+impl WatchStartPoint {
     fn as_str(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -94,12 +94,12 @@ pub(crate) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
     let view = View::choose(arguments.json, address.name());
     let (to, heard) = mpsc::channel(ROOM);
     let again = if arguments.once {
-        Again::No
+        StreamReconnectPolicy::No
     } else {
-        Again::Yes
+        StreamReconnectPolicy::Yes
     };
     tokio::spawn(stream::read(address, again, to));
-    let read: Read = if arguments.v4 {
+    let read: EventTextDecoder = if arguments.v4 {
         Receiver::receive_v4
     } else {
         Receiver::receive
@@ -108,13 +108,13 @@ pub(crate) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
 }
 
 /// How a text is taken in.
-type Read = fn(&mut Receiver, &str) -> Result<Vec<Change>, Unreadable>;
+type EventTextDecoder = fn(&mut Receiver, &str) -> Result<Vec<CallPartChange>, Unreadable>;
 
 /// Shows what is heard until there is nothing more or somebody says that it is enough.
 async fn watch(
     mut view: View,
-    mut heard: mpsc::Receiver<Heard>,
-    read: Read,
+    mut heard: mpsc::Receiver<WatchInputMessage>,
+    read: EventTextDecoder,
 ) -> anyhow::Result<Exit> {
     let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
@@ -122,7 +122,7 @@ async fn watch(
     let mut frames = interval(FRAME);
     frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut receiver = Receiver::default();
-    let (mut live, mut doubt) = (Live::default(), Doubt::default());
+    let (mut live, mut doubt) = (OpenCallTracker::default(), Doubt::default());
     let end = loop {
         tokio::select! {
             biased;
@@ -134,9 +134,9 @@ async fn watch(
                 view.tick(&receiver);
             }
             told = heard.recv() => match told {
-                Some(Heard::Json(text)) => match read(&mut receiver, &text) {
+                Some(WatchInputMessage::Json(text)) => match read(&mut receiver, &text) {
                     Ok(changes) => {
-                        doubt.heard(&text, &receiver);
+                        doubt.accept_text(&text, &receiver);
                         view.show(&changes, &mut receiver);
                     }
                     Err(error) => match doubt.unreadable() {
@@ -144,23 +144,23 @@ async fn watch(
                         Err(error) => break Err(error),
                     },
                 },
-                Some(Heard::Note(note)) => view.note(&note),
-                Some(Heard::Unproven(name)) => doubt.begin(name, &receiver),
-                Some(Heard::Opening(opening)) => {
+                Some(WatchInputMessage::Note(note)) => view.note(&note),
+                Some(WatchInputMessage::Unproven(name)) => doubt.begin(name, &receiver),
+                Some(WatchInputMessage::Opening(opening)) => {
                     live.opened(&opening, &receiver, Instant::now());
                     view.waiting(live.waiting(), None, &receiver);
                 }
-                Some(Heard::Approval(approval)) => {
+                Some(WatchInputMessage::Approval(approval)) => {
                     let new = live.asked(&approval);
                     view.waiting(live.waiting(), new, &receiver);
                 }
-                Some(Heard::Link(link)) => {
-                    if let Link::Lost { .. } = link {
+                Some(WatchInputMessage::Link(link)) => {
+                    if let StreamLinkStatus::Lost { .. } = link {
                         live.broken();
                     }
                     view.link(&link);
                 }
-                Some(Heard::End(end)) => break end.and_then(|()| doubt.end()),
+                Some(WatchInputMessage::End(end)) => break end.and_then(|()| doubt.end()),
                 None => break Ok(()),
             },
         }

@@ -42,7 +42,7 @@ impl Agent {
     }
 
     /// Passes the word to stop on.
-    pub(crate) fn tell_to_stop(&self) {
+    pub(crate) fn send_stop_signal(&self) {
         let pid = self.0.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         if let Some(pid) = pid {
             let _ = kill_process(pid, Signal::TERM);

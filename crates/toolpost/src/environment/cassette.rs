@@ -5,7 +5,7 @@ use std::{io::Write, os::unix::fs::PermissionsExt, path::Path};
 use anyhow::Context;
 use toolpost_core::Cassette;
 
-use super::{Readers, Saving};
+use super::{AtomicFileWriter, FileReadAccess};
 
 /// Whether a word on the command line names a file.
 pub(crate) fn is_file(path: &Path) -> bool {
@@ -20,13 +20,13 @@ pub(crate) fn read_cassette(path: &Path) -> anyhow::Result<Cassette> {
 
 /// Writes the file whole or not at all.
 pub(crate) fn write_cassette(path: &Path, cassette: &Cassette) -> anyhow::Result<()> {
-    let mut file = Saving::begin(path, Readers::AsUsual)?;
+    let mut file = AtomicFileWriter::begin(path, FileReadAccess::AsUsual)?;
     file.write_all(cassette.to_text().as_bytes())?;
     file.end()
 }
 
 /// A data directory for one recording, gone when it is dropped.
-pub(crate) fn record_for_now() -> anyhow::Result<tempfile::TempDir> {
+pub(crate) fn create_temporary_data_dir() -> anyhow::Result<tempfile::TempDir> {
     let private = std::fs::Permissions::from_mode(0o700);
     let folder = tempfile::Builder::new()
         .prefix("toolpost-")

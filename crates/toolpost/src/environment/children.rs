@@ -75,14 +75,14 @@ fn shown_to_children(
 mod tests {
     use std::os::unix::ffi::OsStringExt;
 
-    use toolpost_config::{ConfigFile, Layer, Standing};
+    use toolpost_config::{ConfigFile, ConfigLayer, LayerTrust};
     use toolpost_model::RuleOrigin;
 
     use super::*;
 
     fn check(yaml: &str, given: &[(&str, &str)], home: Option<&str>, names: &[&str]) {
         let parsed = ConfigFile::parse(yaml, "t").unwrap();
-        let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli);
+        let layer = ConfigLayer::new(parsed, LayerTrust::Trusted, RuleOrigin::Cli);
         let (config, _) = HostConfig::resolve(&[layer]).unwrap();
         let given = given
             .iter()

@@ -32,7 +32,7 @@ fn absolute(name: &str) -> Option<PathBuf> {
 }
 
 /// Who may own a file, and who may write it.
-enum Guarded {
+enum FileOwnerRequirement {
     /// Only root owns it, and only its owner writes it.
     Root,
     /// Root or this user owns it, and only its owner writes it.
@@ -56,14 +56,14 @@ pub(crate) fn policy_file(given: Option<&Path>) -> anyhow::Result<(PathBuf, bool
         Ok(_) => {}
     }
     match given {
-        Some(_) => check(&path, "the policy", &Guarded::RootOrMe)?,
+        Some(_) => check(&path, "the policy", &FileOwnerRequirement::RootOrMe)?,
         None => {
-            check(&path, "the policy", &Guarded::Root)?;
+            check(&path, "the policy", &FileOwnerRequirement::Root)?;
             // Who can write the folder can put another file there.
             check(
                 path.parent().unwrap_or(&path),
                 "the folder of the policy",
-                &Guarded::Root,
+                &FileOwnerRequirement::Root,
             )?;
         }
     }
@@ -72,18 +72,18 @@ pub(crate) fn policy_file(given: Option<&Path>) -> anyhow::Result<(PathBuf, bool
 
 /// Refuses a file of the user's that somebody else could have written.
 pub(crate) fn check_user_file(path: &Path) -> anyhow::Result<()> {
-    check(path, "your configuration", &Guarded::MyGroup)
+    check(path, "your configuration", &FileOwnerRequirement::MyGroup)
 }
 
-fn check(path: &Path, what: &str, guarded: &Guarded) -> anyhow::Result<()> {
+fn check(path: &Path, what: &str, guarded: &FileOwnerRequirement) -> anyhow::Result<()> {
     let shown = path.display();
     let metadata =
         std::fs::metadata(path).with_context(|| format!("{what} `{shown}` cannot be looked at"))?;
     let (owner, others) = (metadata.uid(), metadata.mode());
     let (mine, writers) = match guarded {
-        Guarded::Root => (false, 0o022),
-        Guarded::RootOrMe => (true, 0o022),
-        Guarded::MyGroup => (true, 0o002),
+        FileOwnerRequirement::Root => (false, 0o022),
+        FileOwnerRequirement::RootOrMe => (true, 0o022),
+        FileOwnerRequirement::MyGroup => (true, 0o002),
     };
     if owner != 0 && !(mine && owner == geteuid().as_raw()) {
         let wanted = if mine {

@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 
 /// Who may read the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Readers {
+pub(crate) enum FileReadAccess {
     /// Its owner: what is recorded is nobody else's business.
     Owner,
     /// Whoever the user's mask lets read: it goes where sources go.
@@ -20,20 +20,20 @@ pub(crate) enum Readers {
 }
 
 /// A file that is being written under another name. Dropped before its end, nothing of it stays.
-pub(crate) struct Saving {
+pub(crate) struct AtomicFileWriter {
     writer: BufWriter<NamedTempFile<File>>,
     path: PathBuf,
 }
 
-impl Saving {
-    pub(crate) fn begin(path: &Path, readers: Readers) -> anyhow::Result<Self> {
+impl AtomicFileWriter {
+    pub(crate) fn begin(path: &Path, readers: FileReadAccess) -> anyhow::Result<Self> {
         let folder = path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
             .unwrap_or(Path::new("."));
         let mode = match readers {
-            Readers::Owner => 0o600,
-            Readers::AsUsual => 0o666,
+            FileReadAccess::Owner => 0o600,
+            FileReadAccess::AsUsual => 0o666,
         };
         let file = tempfile::Builder::new()
             .prefix(".toolpost-")
@@ -61,7 +61,7 @@ impl Saving {
     }
 }
 
-impl Write for Saving {
+impl Write for AtomicFileWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.writer.write(bytes)
     }

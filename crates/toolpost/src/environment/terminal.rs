@@ -27,7 +27,7 @@ pub(crate) struct Tty {
 }
 
 /// What came from the terminal.
-pub(crate) enum Typed {
+pub(crate) enum TerminalInput {
     /// A line, without its end.
     Line(String),
     /// Ctrl-D on an empty line.
@@ -55,30 +55,30 @@ impl Tty {
     }
 
     /// Writes all of a text.
-    pub(crate) async fn say(&self, text: &str) -> io::Result<()> {
+    pub(crate) async fn write_text(&self, text: &str) -> io::Result<()> {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
             match (&self.file).write(rest) {
                 Ok(written) => rest = &rest[written..],
-                Err(error) => later(error).await?,
+                Err(error) => wait_until_ready(error).await?,
             }
         }
         Ok(())
     }
 
     /// Forgets what was typed before: it cannot have been meant for what is asked now.
-    pub(crate) fn forget_typed(&mut self) {
+    pub(crate) fn discard_typed_input(&mut self) {
         self.typed.clear();
         // One that cannot be flushed gives its error when it is read.
         let _ = tcflush(&self.file, QueueSelector::IFlush);
     }
 
     /// The next line. May be dropped and asked again without losing anything.
-    pub(crate) async fn line(&mut self) -> io::Result<Typed> {
+    pub(crate) async fn read_line(&mut self) -> io::Result<TerminalInput> {
         loop {
             if let Some(end) = self.typed.iter().position(|&byte| byte == b'\n') {
                 let line: Vec<u8> = self.typed.drain(..=end).collect();
-                return Ok(Typed::Line(
+                return Ok(TerminalInput::Line(
                     String::from_utf8_lossy(&line).trim().to_owned(),
                 ));
             }
@@ -92,16 +92,16 @@ impl Tty {
             }
             let mut piece = [0; 4_096];
             match (&self.file).read(&mut piece) {
-                Ok(0) => return Ok(Typed::Nothing),
+                Ok(0) => return Ok(TerminalInput::Nothing),
                 Ok(length) => self.typed.extend_from_slice(&piece[..length]),
-                Err(error) => later(error).await?,
+                Err(error) => wait_until_ready(error).await?,
             }
         }
     }
 }
 
 /// Waits a little where the terminal was only not ready.
-async fn later(error: io::Error) -> io::Result<()> {
+async fn wait_until_ready(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::Interrupted => Ok(()),
         io::ErrorKind::WouldBlock => {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use toolpost_config::{
-    A2eHostFile, A2ePluginClass, HostConfig, Layer, NativeToolsChoice, Notice, PluginConfig,
-    Standing, read_config,
+    A2eHostFile, A2ePluginClass, ConfigLayer, ConfigNotice, HostConfig, LayerTrust,
+    NativeToolsChoice, PluginConfig, read_config,
 };
 
 use super::{Plans, folder_of};
@@ -12,12 +12,12 @@ use crate::exit::UsageError;
 
 /// Reads the file that trusted layers include, and puts what it says beneath them.
 pub(super) fn read(
-    layers: &mut Vec<Layer>,
+    layers: &mut Vec<ConfigLayer>,
     plans: &mut Plans,
 ) -> anyhow::Result<Option<(A2eHostFile, PathBuf)>> {
     let trusted = layers
         .iter()
-        .filter(|layer| layer.standing == Standing::Trusted);
+        .filter(|layer| layer.standing == LayerTrust::Trusted);
     let mut found: Vec<_> = trusted
         .flat_map(|layer| layer.a2e_includes().map(|path| (path, layer.origin)))
         .collect();
@@ -37,8 +37,8 @@ pub(super) fn read(
     };
     let text = read_config(&path)?;
     let file = A2eHostFile::parse(&text, &path.display().to_string())?;
-    let layer =
-        Layer::new(file.parsed.clone(), Standing::Trusted, origin).relative_to(folder_of(&path));
+    let layer = ConfigLayer::new(file.parsed.clone(), LayerTrust::Trusted, origin)
+        .relative_to(folder_of(&path));
     layers.insert(0, layer);
     plans.files.push(path.clone());
     plans.a2e_notices.extend(file.notices.iter().cloned());
@@ -47,10 +47,10 @@ pub(super) fn read(
 }
 
 /// What an operator should know who misses the host's own tools.
-fn left_out(file: &A2eHostFile, path: &Path) -> Option<Notice> {
+fn left_out(file: &A2eHostFile, path: &Path) -> Option<ConfigNotice> {
     let message = "the host's own tools are not served, because `plugins` names others\n\
                    hint: to have both, add `{name: toolpost, type: tools, cls: toolpost.native}` to `plugins`";
-    (file.native_tools == NativeToolsChoice::LeftOut).then(|| Notice {
+    (file.native_tools == NativeToolsChoice::LeftOut).then(|| ConfigNotice {
         key: "plugins".to_owned(),
         place: path.display().to_string(),
         message: message.to_owned(),
@@ -58,7 +58,7 @@ fn left_out(file: &A2eHostFile, path: &Path) -> Option<Notice> {
 }
 
 /// Puts the plugins into the configuration. Their code is looked for beside the file.
-pub(super) fn take(config: &mut HostConfig, file: &A2eHostFile, path: &Path) {
+pub(super) fn add_plugins(config: &mut HostConfig, file: &A2eHostFile, path: &Path) {
     let folder = folder_of(path);
     let python = file
         .plugins

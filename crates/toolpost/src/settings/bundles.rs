@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use toolpost_amplifier::{Include, ModuleId, ModuleKind, ModuleSource, PlannedModule};
 use toolpost_config::ModuleInstall;
-use toolpost_sources::{Fetcher, Progress, Reach, Supply};
+use toolpost_sources::{Fetcher, ModuleFetchPolicy, ModuleSetupProgress, Supply};
 
-use super::Settings;
+use super::CommandSettings;
 use crate::terminal::{self, Steps};
 
 /// Bundles that build on bundles are fetched one after another.
@@ -14,8 +14,8 @@ const MOST_ROUNDS: usize = 8;
 
 /// Settings for a host, with the bundles that its plans build on, where it may fetch them.
 pub(crate) async fn with_bundles(
-    resolve: impl Fn() -> anyhow::Result<Settings>,
-) -> anyhow::Result<Settings> {
+    resolve: impl Fn() -> anyhow::Result<CommandSettings>,
+) -> anyhow::Result<CommandSettings> {
     let settings = resolve()?;
     match settings.config.amplifier.install {
         ModuleInstall::Offline => Ok(settings),
@@ -26,8 +26,8 @@ pub(crate) async fn with_bundles(
 
 /// The same for whoever asked that they be fetched. What cannot be had is told, and stays missing.
 pub(crate) async fn fetched_bundles(
-    resolve: impl Fn() -> anyhow::Result<Settings>,
-) -> anyhow::Result<Settings> {
+    resolve: impl Fn() -> anyhow::Result<CommandSettings>,
+) -> anyhow::Result<CommandSettings> {
     let mut settings = resolve()?;
     for _ in 0..MOST_ROUNDS {
         // A source that is not spoken cannot be fetched; the host reports it.
@@ -38,14 +38,14 @@ pub(crate) async fn fetched_bundles(
             break;
         }
         let supply = Supply {
-            reach: Reach::Online,
+            reach: ModuleFetchPolicy::Online,
             ..settings.supply()?
         };
         let fetcher = Fetcher::new(Arc::new(supply));
         let mut fetched = 0;
         for include in missing {
             let steps = Steps::begin("bundle");
-            let mut show = |progress: Progress| steps.show(&progress);
+            let mut show = |progress: ModuleSetupProgress| steps.show(&progress);
             match fetcher.fetch(&as_module(include), &mut show).await {
                 Ok(_) => fetched += 1,
                 Err(failure) => terminal::warn(format!("{}: {}", include.place, failure.message)),
@@ -62,8 +62,8 @@ pub(crate) async fn fetched_bundles(
 /// The same with every bundle fetched again: one may have moved, or somebody changed it in the cache. Whether all could
 /// be had; of one that could not, the copy that is here stays.
 pub(crate) async fn updated_bundles(
-    resolve: impl Fn() -> anyhow::Result<Settings>,
-) -> anyhow::Result<(Settings, bool)> {
+    resolve: impl Fn() -> anyhow::Result<CommandSettings>,
+) -> anyhow::Result<(CommandSettings, bool)> {
     let mut settings = resolve()?;
     let mut asked: Vec<ModuleSource> = Vec::new();
     let mut all = true;
@@ -78,13 +78,13 @@ pub(crate) async fn updated_bundles(
             break;
         }
         let supply = Supply {
-            reach: Reach::Online,
+            reach: ModuleFetchPolicy::Online,
             ..settings.supply()?
         };
         let fetcher = Fetcher::new(Arc::new(supply));
         for include in new {
             let steps = Steps::begin("bundle");
-            let mut show = |progress: Progress| steps.show(&progress);
+            let mut show = |progress: ModuleSetupProgress| steps.show(&progress);
             if let Err(failure) = fetcher.update(&as_module(&include), &mut show).await {
                 terminal::warn(format!("{}: {}", include.place, failure.message));
                 all = false;

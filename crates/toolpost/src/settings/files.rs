@@ -8,13 +8,13 @@ use std::{
 use anyhow::Context;
 use sha2::{Digest, Sha256};
 use toolpost_config::{
-    ConfigError, ConfigErrors, ConfigFile, Layer, Parsed, Standing, read_config,
+    ConfigError, ConfigErrors, ConfigFile, ConfigLayer, LayerTrust, ParsedConfig, read_config,
 };
-use toolpost_core::{Places, Policy, PolicySpec};
+use toolpost_core::{PathBaseFolders, Policy, PolicySpec};
 use toolpost_model::{Rule, RuleOrigin};
 use toolpost_store::{DataDir, DataDirError, LastGood, TrustStore};
 
-use super::{PROJECT_FILE, Place, folder_of, plans};
+use super::{PROJECT_FILE, WorkspacePaths, folder_of, plans};
 use crate::{environment, terminal};
 
 /// A file that is looked at, and what came of it.
@@ -22,8 +22,8 @@ pub(crate) struct FoundFile {
     pub(crate) path: PathBuf,
     pub(crate) origin: RuleOrigin,
     /// How it counts; `None` where there is no such file.
-    pub(crate) standing: Option<Standing>,
-    pub(crate) broken: Option<Broken>,
+    pub(crate) standing: Option<LayerTrust>,
+    pub(crate) broken: Option<ConfigFileProblem>,
     /// SHA-256 of what it and the plans it includes hold now, for trust.
     pub(crate) digest: [u8; 32],
     /// Why a plan that it includes cannot be read. It cannot be trusted then.
@@ -33,7 +33,7 @@ pub(crate) struct FoundFile {
 }
 
 /// Why a file cannot be read.
-pub(crate) struct Broken {
+pub(crate) struct ConfigFileProblem {
     /// Where and what, as a person wants to see it.
     pub(crate) errors: String,
     /// One sentence for every decision.
@@ -56,7 +56,7 @@ impl FoundFile {
     /// A file that the command line names. It must be there and be good.
     pub(super) fn given(path: &Path) -> Self {
         Self {
-            standing: Some(Standing::Trusted),
+            standing: Some(LayerTrust::Trusted),
             ..Self::absent(path, RuleOrigin::Cli)
         }
     }
@@ -84,16 +84,16 @@ impl FoundFile {
 }
 
 /// Reads files for one workspace.
-pub(super) struct Reader<'a> {
-    place: &'a Place,
-    places: Places,
+pub(super) struct ConfigFileReader<'a> {
+    place: &'a WorkspacePaths,
+    places: PathBaseFolders,
     /// Where fetched bundles are.
     cache: Option<&'a Path>,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(place: &'a Place, cache: Option<&'a Path>) -> Self {
-        let places = Places {
+impl<'a> ConfigFileReader<'a> {
+    pub(super) fn new(place: &'a WorkspacePaths, cache: Option<&'a Path>) -> Self {
+        let places = PathBaseFolders {
             workspace: Some(place.workspace.clone()),
             home: environment::home(),
             roots: Vec::new(),
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether the rules of a file mean something, and what their own tests expect.
-    pub(super) fn sound(&self, parsed: &Parsed) -> Result<(), ConfigErrors> {
+    pub(super) fn check_rules(&self, parsed: &ParsedConfig) -> Result<(), ConfigErrors> {
         let rules: Vec<Rule> = parsed.rules().cloned().collect();
         let spec = PolicySpec {
             rules,
@@ -125,9 +125,9 @@ impl<'a> Reader<'a> {
         parsed.rule_errors(told).map_or(Ok(()), Err)
     }
 
-    fn parsed(&self, text: &str, name: &str) -> Result<Parsed, ConfigErrors> {
+    fn parsed(&self, text: &str, name: &str) -> Result<ParsedConfig, ConfigErrors> {
         let parsed = ConfigFile::parse(text, name)?;
-        self.sound(&parsed)?;
+        self.check_rules(&parsed)?;
         Ok(parsed)
     }
 
@@ -135,64 +135,64 @@ impl<'a> Reader<'a> {
     pub(super) fn policy(
         &self,
         given: Option<&Path>,
-    ) -> anyhow::Result<(FoundFile, Option<Layer>)> {
+    ) -> anyhow::Result<(FoundFile, Option<ConfigLayer>)> {
         let (path, there) = environment::policy_file(given)?;
         if !there {
             return Ok((FoundFile::absent(&path, RuleOrigin::Policy), None));
         }
         let parsed = self.parsed(&read_config(&path)?, &path.display().to_string())?;
-        let layer =
-            Layer::new(parsed, Standing::Trusted, RuleOrigin::Policy).relative_to(folder_of(&path));
+        let layer = ConfigLayer::new(parsed, LayerTrust::Trusted, RuleOrigin::Policy)
+            .relative_to(folder_of(&path));
         let file = FoundFile {
-            standing: Some(Standing::Trusted),
+            standing: Some(LayerTrust::Trusted),
             ..FoundFile::absent(&path, RuleOrigin::Policy)
         };
         Ok((file, Some(layer)))
     }
 
     /// The user's own file.
-    pub(super) fn user(&self, path: &Path) -> anyhow::Result<(FoundFile, Option<Layer>)> {
+    pub(super) fn user(&self, path: &Path) -> anyhow::Result<(FoundFile, Option<ConfigLayer>)> {
         let name = path.display().to_string();
-        self.kept(path, &name, RuleOrigin::User, |_| {
+        self.read_with_fallback(path, &name, RuleOrigin::User, |_| {
             environment::check_user_file(path)?;
-            Ok(Standing::Trusted)
+            Ok(LayerTrust::Trusted)
         })
     }
 
     /// The workspace's own file: untrusted, so it may only restrict, until its very bytes were trusted.
-    pub(super) fn project(&self, path: &Path) -> anyhow::Result<(FoundFile, Option<Layer>)> {
-        self.kept(path, PROJECT_FILE, RuleOrigin::Project, |digest| {
+    pub(super) fn project(&self, path: &Path) -> anyhow::Result<(FoundFile, Option<ConfigLayer>)> {
+        self.read_with_fallback(path, PROJECT_FILE, RuleOrigin::Project, |digest| {
             Ok(if self.is_trusted(path, digest)? {
-                Standing::Trusted
+                LayerTrust::Trusted
             } else {
-                Standing::Untrusted
+                LayerTrust::Untrusted
             })
         })
     }
 
     /// A file whose last good text stands in for it when it is broken.
-    fn kept(
+    fn read_with_fallback(
         &self,
         path: &Path,
         name: &str,
         origin: RuleOrigin,
-        standing: impl FnOnce(&[u8; 32]) -> anyhow::Result<Standing>,
-    ) -> anyhow::Result<(FoundFile, Option<Layer>)> {
+        standing: impl FnOnce(&[u8; 32]) -> anyhow::Result<LayerTrust>,
+    ) -> anyhow::Result<(FoundFile, Option<ConfigLayer>)> {
         let file = FoundFile::absent(path, origin);
         let text = match read_config(path) {
             Ok(text) => text,
             Err(error) if ConfigError::is_missing_file(&error) => return Ok((file, None)),
-            Err(error) => return self.instead(file, name, error.into()),
+            Err(error) => return self.restore_last_good(file, name, error.into()),
         };
         let parsed = match self.parsed(&text, name) {
             Ok(parsed) => parsed,
             Err(errors) => {
                 let digest = Sha256::digest(text.as_bytes()).into();
-                return self.instead(FoundFile { digest, ..file }, name, errors);
+                return self.restore_last_good(FoundFile { digest, ..file }, name, errors);
             }
         };
         let mut layer =
-            Layer::new(parsed, Standing::Untrusted, origin).relative_to(folder_of(path));
+            ConfigLayer::new(parsed, LayerTrust::Untrusted, origin).relative_to(folder_of(path));
         // One whose plans cannot be read is not the one that was trusted.
         let (digest, unreadable_plan) = match plans::digest(&text, &layer, self.cache) {
             Ok(digest) => (digest, None),
@@ -214,12 +214,12 @@ impl<'a> Reader<'a> {
 
     /// What a broken file last said, as far as it restricts. Where nobody knows that, nothing can be done but to
     /// refuse: it may have been there to deny.
-    fn instead(
+    fn restore_last_good(
         &self,
         file: FoundFile,
         name: &str,
         errors: ConfigErrors,
-    ) -> anyhow::Result<(FoundFile, Option<Layer>)> {
+    ) -> anyhow::Result<(FoundFile, Option<ConfigLayer>)> {
         let last = match DataDir::at(&self.place.data_dir) {
             Ok(data_dir) => LastGood::of(&data_dir).text(&file.path)?,
             Err(DataDirError::Missing { .. }) => None,
@@ -239,14 +239,14 @@ impl<'a> Reader<'a> {
              does not",
             first.message
         );
-        let layer =
-            Layer::last_good(parsed, file.origin, note.clone()).relative_to(folder_of(&file.path));
-        let broken = Broken {
+        let layer = ConfigLayer::last_good(parsed, file.origin, note.clone())
+            .relative_to(folder_of(&file.path));
+        let broken = ConfigFileProblem {
             errors: errors.to_string(),
             note,
         };
         let file = FoundFile {
-            standing: Some(Standing::LastGood),
+            standing: Some(LayerTrust::LastGood),
             broken: Some(broken),
             good: last,
             ..file

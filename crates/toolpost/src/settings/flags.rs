@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use toolpost_config::{
-    A2eSection, AmplifierSection, ConfigFile, IncludeEntry, Layer, NetworkSection, RootAccess,
-    RootEntry, RuleEntry, SandboxSection, Several, Standing,
+    A2eSection, AmplifierSection, ConfigFile, ConfigLayer, IncludeEntry, LayerTrust,
+    NetworkSection, RootAccess, RootEntry, RuleEntry, SandboxSection, Several,
 };
 use toolpost_model::{Rule, RuleOrigin};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What the flags say.
-pub(super) fn flags(policy: &PolicyArgs) -> anyhow::Result<Layer> {
+pub(super) fn flags(policy: &PolicyArgs) -> anyhow::Result<ConfigLayer> {
     let rules = [
         ("allow", &policy.allow),
         ("ask", &policy.ask),
@@ -65,9 +65,9 @@ pub(super) fn flags(policy: &PolicyArgs) -> anyhow::Result<Layer> {
         },
         ..confines(&policy.confines)
     };
-    Ok(Layer::new(
+    Ok(ConfigLayer::new(
         file.check("command line")?,
-        Standing::Trusted,
+        LayerTrust::Trusted,
         RuleOrigin::Cli,
     ))
 }
@@ -109,7 +109,7 @@ fn confines(flags: &ConfineArgs) -> ConfigFile {
 mod tests {
     use clap::Parser;
     use toolpost_config::{ConfigErrors, HostConfig, NativeReplacement, RootConfig};
-    use toolpost_model::{Access, SandboxProfile};
+    use toolpost_model::{ResourceAccess, SandboxProfile};
 
     use super::*;
     use crate::cli::ModuleArgs;
@@ -139,9 +139,9 @@ mod tests {
         assert_eq!(
             roots,
             [
-                root("b", Access::Read),
-                root("a", Access::Write),
-                root("c", Access::Write)
+                root("b", ResourceAccess::Read),
+                root("a", ResourceAccess::Write),
+                root("c", ResourceAccess::Write)
             ]
         );
         assert_eq!(

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use toolpost_amplifier::{Include, ModuleSource, NoteWeight, PlanNote};
 use toolpost_config::{
-    ConfigErrors, FetchedBundle, Layer, LoadedPlan, McpServersFile, Notice, PlanReader, Standing,
-    read_config,
+    ConfigErrors, ConfigLayer, ConfigNotice, FetchedBundle, LayerTrust, LoadedPlan, McpServersFile,
+    PlanReader, read_config,
 };
 use toolpost_sources::cached_module;
 
@@ -26,9 +26,9 @@ pub(crate) struct Plans {
     /// The files the plans and lists were read from.
     pub(crate) files: Vec<PathBuf>,
     /// What lists of MCP servers say that means nothing here.
-    pub(crate) mcp_notices: Vec<Notice>,
+    pub(crate) mcp_notices: Vec<ConfigNotice>,
     /// The same of the file of an A2E host.
-    pub(crate) a2e_notices: Vec<Notice>,
+    pub(crate) a2e_notices: Vec<ConfigNotice>,
 }
 
 impl Plans {
@@ -40,10 +40,10 @@ impl Plans {
     }
 
     /// The layer with the plans it includes. Those of a layer that is not trusted are not even opened.
-    pub(super) fn read(&mut self, layer: Layer) -> Result<Layer, ConfigErrors> {
+    pub(super) fn read(&mut self, layer: ConfigLayer) -> Result<ConfigLayer, ConfigErrors> {
         match layer.standing {
-            Standing::Trusted => {}
-            Standing::Untrusted | Standing::LastGood => return Ok(layer),
+            LayerTrust::Trusted => {}
+            LayerTrust::Untrusted | LayerTrust::LastGood => return Ok(layer),
         }
         let mut plans = Vec::new();
         for path in layer.includes() {
@@ -127,7 +127,7 @@ fn read_servers(path: &Path) -> Result<(McpServersFile, String), ConfigErrors> {
 /// What trust in a file is given to: its text, and that of everything it includes, since that says which programs run.
 pub(super) fn digest(
     text: &str,
-    layer: &Layer,
+    layer: &ConfigLayer,
     cache: Option<&Path>,
 ) -> Result<[u8; 32], ConfigErrors> {
     if layer.parsed.file().include.is_empty() {

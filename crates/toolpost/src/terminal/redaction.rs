@@ -18,7 +18,7 @@ use crate::environment;
 static OF_THE_HOST: RwLock<Option<Arc<dyn Redactor>>> = RwLock::new(None);
 
 /// From now on, what this redactor finds is kept out of what is logged.
-pub(crate) fn keep_out(redactor: Arc<dyn Redactor>) {
+pub(crate) fn set_host_redactor(redactor: Arc<dyn Redactor>) {
     *OF_THE_HOST.write() = Some(redactor);
 }
 

@@ -3,7 +3,7 @@
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toolpost_amplifier::ModuleId;
 use toolpost_serve::ModulesHandover;
-use toolpost_sources::Progress;
+use toolpost_sources::ModuleSetupProgress;
 
 use super::printable;
 
@@ -22,10 +22,12 @@ impl Steps {
         Self { bar }
     }
 
-    pub(crate) fn show(&self, progress: &Progress) {
+    pub(crate) fn show(&self, progress: &ModuleSetupProgress) {
         match progress {
-            Progress::Step(text) | Progress::Line(text) => self.bar.set_message(printable(text)),
-            Progress::Bytes { done, total } => {
+            ModuleSetupProgress::Step(text) | ModuleSetupProgress::Line(text) => {
+                self.bar.set_message(printable(text));
+            }
+            ModuleSetupProgress::Bytes { done, total } => {
                 let total = total
                     .map(|total| format!(" of {}", HumanBytes(total)))
                     .unwrap_or_default();
@@ -38,7 +40,7 @@ impl Steps {
     /// What a host that starts says of its modules, from the first word of them on.
     pub(crate) fn of_modules() -> ModulesHandover {
         let mut steps: Option<Self> = None;
-        let show = move |module: &ModuleId, progress: Progress| {
+        let show = move |module: &ModuleId, progress: ModuleSetupProgress| {
             let steps = steps.get_or_insert_with(|| Self::begin(module.as_str()));
             steps.bar.set_prefix(printable(module.as_str()));
             steps.show(&progress);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::mpsc;
-use toolpost_a2e::{CallOptions, Client, ConnectOptions, ToolApi, ToolResult, Transport};
+use toolpost_a2e::{CallOptions, Client, ConnectOptions, HostTransport, ToolApi, ToolResult};
 use toolpost_model::Outcome;
 
 use super::{home::Home, served::Served};
@@ -35,7 +35,7 @@ async fn agent(
     tell: mpsc::Sender<()>,
 ) -> Told {
     let options = ConnectOptions::new(format!("agent-{name}")).token(token);
-    let client = Client::connect(Transport::http(url), options)
+    let client = Client::connect(HostTransport::http(url), options)
         .await
         .expect("a session");
     let api = ToolApi::new(&client);

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolpost_model::{
-    Content, Disposition, EffectClass, ErrorClass, Outcome, SandboxProfile, ToolResult,
+    Disposition, EffectClass, ErrorClass, Outcome, ResultContent, SandboxProfile, ToolResult,
 };
-use toolpost_sources::{CommandDeclaration, CommandOutput, CommandParameter, ParameterType};
+use toolpost_sources::{
+    CommandDeclaration, CommandOutputFormat, CommandParameter, CommandParameterType,
+};
 
 use crate::workshop::{Tripwire, Workshop, facts, text};
 
-fn parameter(kind: ParameterType) -> CommandParameter {
+fn parameter(kind: CommandParameterType) -> CommandParameter {
     CommandParameter {
         kind,
         description: "one".to_owned(),
@@ -21,7 +23,7 @@ fn parameter(kind: ParameterType) -> CommandParameter {
 }
 
 fn plain() -> CommandParameter {
-    parameter(ParameterType::Text { pattern: None })
+    parameter(CommandParameterType::Text { pattern: None })
 }
 
 fn command(argv: &[&str], parameters: &[(&str, CommandParameter)]) -> CommandDeclaration {
@@ -60,7 +62,7 @@ async fn every_template_becomes_one_argument_and_no_shell_sees_it() {
     let parameters = [
         ("a", plain()),
         ("b", plain()),
-        ("flag", parameter(ParameterType::Boolean)),
+        ("flag", parameter(CommandParameterType::Boolean)),
     ];
     let shop = shop(command(&argv, &parameters)).await;
     let check = async |arguments: Value, expected: &str| {
@@ -96,7 +98,7 @@ async fn a_value_cannot_become_an_option() {
         allow_dash: true,
         ..plain()
     };
-    let integer = parameter(ParameterType::Integer {
+    let integer = parameter(CommandParameterType::Integer {
         minimum: None,
         maximum: None,
     });
@@ -137,11 +139,11 @@ async fn a_value_cannot_become_an_option() {
 
 #[tokio::test]
 async fn values_are_checked_by_type_choice_and_pattern() {
-    let choice = parameter(ParameterType::Choice(vec![
+    let choice = parameter(CommandParameterType::Choice(vec![
         "red".to_owned(),
         "blue".to_owned(),
     ]));
-    let pattern = parameter(ParameterType::Text {
+    let pattern = parameter(CommandParameterType::Text {
         pattern: Some("[a-z]+".to_owned()),
     });
     let with_default = CommandParameter {
@@ -150,7 +152,7 @@ async fn values_are_checked_by_type_choice_and_pattern() {
     };
     let required = CommandParameter {
         required: true,
-        ..parameter(ParameterType::Number {
+        ..parameter(CommandParameterType::Number {
             minimum: Some(1.into()),
             maximum: Some(3.into()),
         })
@@ -189,7 +191,7 @@ async fn values_are_checked_by_type_choice_and_pattern() {
 async fn paths_are_located_inside_the_workspace() {
     let path = CommandParameter {
         required: true,
-        ..parameter(ParameterType::Path)
+        ..parameter(CommandParameterType::Path)
     };
     let mut declared = command(&["cat", "{path}"], &[("path", path)]);
     declared.class = EffectClass::Read;
@@ -223,14 +225,15 @@ async fn paths_are_located_inside_the_workspace() {
 
 #[tokio::test]
 async fn json_and_lines_are_read_from_standard_output_alone() {
-    let run = async |output: CommandOutput, script: &str, change: fn(&mut CommandDeclaration)| {
-        let mut declared = command(&["bash", "-c", script], &[]);
-        declared.output = output;
-        change(&mut declared);
-        call(&shop(declared).await, json!({})).await
-    };
+    let run =
+        async |output: CommandOutputFormat, script: &str, change: fn(&mut CommandDeclaration)| {
+            let mut declared = command(&["bash", "-c", script], &[]);
+            declared.output = output;
+            change(&mut declared);
+            call(&shop(declared).await, json!({})).await
+        };
     let json = run(
-        CommandOutput::Json,
+        CommandOutputFormat::Json,
         "echo noise >&2; echo '{{\"a\": [1, 2]}}'",
         |_| {},
     )
@@ -241,7 +244,7 @@ async fn json_and_lines_are_read_from_standard_output_alone() {
         "{json:#?}"
     );
     let broken = run(
-        CommandOutput::Json,
+        CommandOutputFormat::Json,
         "echo noise >&2; echo 'oops {{'",
         |_| {},
     )
@@ -258,15 +261,22 @@ async fn json_and_lines_are_read_from_standard_output_alone() {
     );
     assert_eq!(
         broken.content,
-        [Content::text("oops {\n"), Content::text("noise\n")]
+        [
+            ResultContent::text("oops {\n"),
+            ResultContent::text("noise\n")
+        ]
     );
-    let large = run(CommandOutput::Json, "printf '\"%01000d\"' 1", |declared| {
-        declared.max_output = Some(100);
-    })
+    let large = run(
+        CommandOutputFormat::Json,
+        "printf '\"%01000d\"' 1",
+        |declared| {
+            declared.max_output = Some(100);
+        },
+    )
     .await;
     assert_eq!(large.error.unwrap().code, "output_too_large");
     let lines = run(
-        CommandOutput::Lines,
+        CommandOutputFormat::Lines,
         "echo noise >&2; printf 'a\\n\\nb'",
         |_| {},
     )
@@ -275,13 +285,13 @@ async fn json_and_lines_are_read_from_standard_output_alone() {
         facts(&lines),
         &json!({ "lines": ["a", "", "b"], "total_lines": 3, "truncated": false })
     );
-    let none = run(CommandOutput::Lines, "true", |_| {}).await;
+    let none = run(CommandOutputFormat::Lines, "true", |_| {}).await;
     assert_eq!(
         (none.disposition, text(&none)),
         (Disposition::Empty, "`try` wrote nothing")
     );
     assert_eq!(facts(&none)["total_lines"], 0);
-    let cut = run(CommandOutput::Lines, "seq 1 100", |declared| {
+    let cut = run(CommandOutputFormat::Lines, "seq 1 100", |declared| {
         declared.max_output = Some(10);
     })
     .await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolpost_amplifier::{ModuleId, ModuleKind, PlannedModule};
 use toolpost_core::CallRequest;
-use toolpost_model::{Content, ErrorClass, Principal, ToolError, ToolResult};
+use toolpost_model::{ErrorClass, Principal, ResultContent, ToolError, ToolResult};
 use toolpost_sources::{GrpcModule, GrpcSettings, ServiceHealth};
 use toolpost_testkit::TestHost;
 
@@ -85,7 +85,10 @@ async fn a_service_written_with_grpcio_works() {
         Some(json!({ "text": "hé" })),
         "{result:?}"
     );
-    assert_eq!(result.content, [Content::text(r#"{"text": "h\u00e9"}"#)]);
+    assert_eq!(
+        result.content,
+        [ResultContent::text(r#"{"text": "h\u00e9"}"#)]
+    );
 
     let config = json!({ "config": { "place": "here", "ways": "[1,2]" }, "mounts": 1 });
     assert_eq!(
@@ -106,14 +109,18 @@ async fn a_service_written_with_grpcio_works() {
         failed.model_text()
     );
 
-    let png = Content::Image {
+    let png = ResultContent::Image {
         data: "iVBORw==".to_owned(),
         media_type: "image/png".to_owned(),
     };
     let shown = host.call("worker", json!({ "do": "image" })).await;
     assert_eq!(
         shown.content,
-        [Content::text("seen"), Content::text("a picture"), png]
+        [
+            ResultContent::text("seen"),
+            ResultContent::text("a picture"),
+            png
+        ]
     );
 
     let raised = host.call("worker", json!({ "do": "raise" })).await;

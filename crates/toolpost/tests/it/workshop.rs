@@ -12,14 +12,14 @@ use serde_json::Value;
 use tempfile::TempDir;
 use toolpost_core::{CallRequest, Session};
 use toolpost_model::{
-    Content, Event, EventBody, ModelInput, OutputChunk, SurfaceRequest, ToolResult,
+    Event, EventBody, ModelInput, OutputChunk, ResultContent, SurfaceRequest, ToolResult,
 };
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
     ChildEnvironment, ChildSettings, CommandDeclaration, HostEnvironment, NativeParts,
     SpoolDirectory, Workspace, native_source,
 };
-use toolpost_testkit::{EventRecorder, TestHost};
+use toolpost_testkit::{CallEventRecorder, TestHost};
 
 /// Far beyond anything that works: turns a hang into a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -143,8 +143,8 @@ impl Workshop {
     }
 
     /// A request whose events are recorded.
-    pub(crate) fn watched(&self, tool: &str, arguments: Value) -> (CallRequest, EventRecorder) {
-        let (events, recorder) = EventRecorder::new(4096);
+    pub(crate) fn watched(&self, tool: &str, arguments: Value) -> (CallRequest, CallEventRecorder) {
+        let (events, recorder) = CallEventRecorder::new(4096);
         let mut request = self.host.request(tool, arguments);
         request.listener = Some(Arc::new(events));
         (request, recorder)
@@ -155,7 +155,7 @@ impl Workshop {
 #[track_caller]
 pub(crate) fn text(result: &ToolResult) -> &str {
     match result.content.first() {
-        Some(Content::Text { text }) => text,
+        Some(ResultContent::Text { text }) => text,
         other => panic!("text was expected, there is {other:?} in {result:#?}"),
     }
 }
@@ -189,7 +189,7 @@ pub(crate) fn chunks(events: &[Event]) -> Vec<&OutputChunk> {
 }
 
 /// Waits for the first output that holds `words`.
-pub(crate) async fn heard(recorder: &mut EventRecorder, words: &str) {
+pub(crate) async fn heard(recorder: &mut CallEventRecorder, words: &str) {
     let listening = async {
         loop {
             match recorder.next().await.expect("the call still runs").body {

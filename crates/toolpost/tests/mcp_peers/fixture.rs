@@ -11,9 +11,10 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use toolpost_model::{
-    BoxFuture, ClassFact, Companions, ConsultError, ConsultKind, Content, Declaration, EffectClass,
-    EffectOrigin, Loading, LogLevel, Naming, Progress, Question, SessionScope, Source, SourceError,
-    SourceFeed, SourceNotice, SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
+    BoxFuture, ClassFact, Companions, ConsultError, ConsultKind, ConsultQuestion, Declaration,
+    EffectClass, EffectOrigin, LoadingStrategy, LogLevel, ResultContent, SessionScope, Source,
+    SourceError, SourceFeed, SourceNotice, SourceSession, ToolCall, ToolFailure, ToolId,
+    ToolOutput, ToolProgress, WireNaming,
 };
 
 const PAUSE: Duration = Duration::from_millis(50);
@@ -70,8 +71,8 @@ impl Source for Fixture {
         EffectOrigin::HostCode
     }
 
-    fn naming(&self) -> Naming {
-        Naming::Bare
+    fn naming(&self) -> WireNaming {
+        WireNaming::Bare
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
@@ -90,7 +91,7 @@ impl Source for Fixture {
         };
         let companion = |name: &&str| {
             let mut declaration = declare(name, (*name).to_owned(), json!({ "type": "object" }));
-            declaration.loading = Loading::Companion;
+            declaration.loading = LoadingStrategy::Companion;
             declaration
         };
         let mut tools: Vec<Declaration> =
@@ -236,7 +237,7 @@ impl Inner {
         }
         for done in entries(does, "progress") {
             let (done, total) = (done.as_u64(), Some(100));
-            call.context.progress(Progress {
+            call.context.progress(ToolProgress {
                 message: String::new(),
                 percent: None,
                 done,
@@ -287,7 +288,7 @@ async fn ask(
             .as_object()
             .unwrap()
             .iter()
-            .map(|(key, question)| Question {
+            .map(|(key, question)| ConsultQuestion {
                 key: key.clone(),
                 kind: match question["method"].as_str() {
                     Some("elicitation/create") => ConsultKind::Elicitation,
@@ -296,7 +297,7 @@ async fn ask(
                 },
                 params: filled(&question["params"], given),
             });
-        let askable = |question: &Question| {
+        let askable = |question: &ConsultQuestion| {
             does["leaves_out"] != json!(true) || call.context.consultable().includes(question.kind)
         };
         let replies = call
@@ -352,17 +353,17 @@ fn filled(value: &Value, given: &Value) -> Value {
 }
 
 /// MCP's content as the host has it.
-fn content(piece: &Value) -> Content {
+fn content(piece: &Value) -> ResultContent {
     let (data, media_type) = (text(&piece["data"]), text(&piece["mimeType"]));
     match piece["type"].as_str() {
-        Some("image") => Content::Image { data, media_type },
-        Some("audio") => Content::Audio { data, media_type },
-        Some("resource") => Content::Resource {
+        Some("image") => ResultContent::Image { data, media_type },
+        Some("audio") => ResultContent::Audio { data, media_type },
+        Some("resource") => ResultContent::Resource {
             uri: text(&piece["resource"]["uri"]),
             media_type: piece["resource"]["mimeType"].as_str().map(str::to_owned),
             text: piece["resource"]["text"].as_str().map(str::to_owned),
             data: None,
         },
-        _ => Content::text(text(&piece["text"])),
+        _ => ResultContent::text(text(&piece["text"])),
     }
 }

@@ -1,20 +1,20 @@
 //! The suite against a host with tools of its own: the face alone.
 
 use toolpost_config::HostConfig;
-use toolpost_model::Mode;
-use toolpost_serve::{Access, Server};
+use toolpost_model::PermissionMode;
+use toolpost_serve::{CallerAuthentication, Server};
 
 use super::{fixture::Fixture, suite};
 
 /// A host in this process that answers everybody on this machine.
 async fn check(revision: &'static str) {
     let mut config = HostConfig {
-        mode: Mode::Bypass,
+        mode: PermissionMode::Bypass,
         ..HostConfig::default()
     };
     config.http.listen = "127.0.0.1:0".parse().unwrap();
     let server = Server::builder(config)
-        .access(Access::Open)
+        .access(CallerAuthentication::Open)
         .source(Fixture::default())
         .start()
         .await

@@ -3,9 +3,11 @@
 use std::{path::PathBuf, sync::Arc};
 
 use serde_json::json;
-use toolpost_core::{CallRequest, Listener};
-use toolpost_model::{Access, EffectClass, EventBody, OutputStream, Source as _, TraceContext};
-use toolpost_testkit::EventRecorder;
+use toolpost_core::{CallRequest, EventListener};
+use toolpost_model::{
+    EffectClass, EventBody, OutputStream, ResourceAccess, Source as _, TraceContext,
+};
+use toolpost_testkit::CallEventRecorder;
 use toolpost_wasm::{DirectoryAccess, DirectoryGrant, InstanceUse, WasmSettings};
 
 use crate::workshop::{ECHO, WORLD, Workshop};
@@ -133,18 +135,18 @@ async fn what_calls_can_do_follows_from_the_grants() {
         let effects = session
             .effects(id, &toolpost_model::CallInput::new(input))
             .unwrap();
-        let uses: Vec<(&str, Access)> = effects
+        let uses: Vec<(&str, ResourceAccess)> = effects
             .uses
             .iter()
             .map(|used| (used.key.as_str(), used.access))
             .collect();
         let real = format!("path:{}", folder.canonicalize().unwrap().display());
-        let expected: Vec<(&str, Access)> = settings
+        let expected: Vec<(&str, ResourceAccess)> = settings
             .directories
             .iter()
             .map(|grant| match grant.access {
-                DirectoryAccess::ReadOnly => (real.as_str(), Access::Read),
-                DirectoryAccess::ReadWrite => (real.as_str(), Access::Write),
+                DirectoryAccess::ReadOnly => (real.as_str(), ResourceAccess::Read),
+                DirectoryAccess::ReadWrite => (real.as_str(), ResourceAccess::Write),
             })
             .collect();
         assert_eq!((effects.class, uses), (class, expected));
@@ -154,8 +156,8 @@ async fn what_calls_can_do_follows_from_the_grants() {
 #[tokio::test]
 async fn what_a_component_prints_becomes_events_without_terminal_sequences() {
     let host = Workshop::new().host(WORLD, WasmSettings::default()).await;
-    let (listener, events) = EventRecorder::new(64);
-    let listener = Some(Arc::new(listener) as Arc<dyn Listener>);
+    let (listener, events) = CallEventRecorder::new(64);
+    let listener = Some(Arc::new(listener) as Arc<dyn EventListener>);
     let request = CallRequest {
         listener,
         ..host.request("print", json!({}))

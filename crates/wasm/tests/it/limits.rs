@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
-use toolpost_core::{CallRequest, Listener};
+use toolpost_core::{CallRequest, EventListener};
 use toolpost_model::{ErrorClass, EventBody, Principal, Stage, ToolResult};
-use toolpost_testkit::{EventRecorder, TestHost};
+use toolpost_testkit::{CallEventRecorder, TestHost};
 use toolpost_wasm::WasmSettings;
 
 use crate::workshop::{BEHAVIOURS, WORLD, Workshop};
@@ -110,8 +110,8 @@ async fn a_deadline_ends_a_guest_that_computes_and_one_that_waits() {
 async fn a_cancel_ends_a_guest_that_computes_and_one_that_waits() {
     for (fixture, tool) in [(BEHAVIOURS, "spin"), (WORLD, "sleep")] {
         let host = Workshop::new().host(fixture, WasmSettings::default()).await;
-        let (listener, mut events) = EventRecorder::new(64);
-        let listener = Some(Arc::new(listener) as Arc<dyn Listener>);
+        let (listener, mut events) = CallEventRecorder::new(64);
+        let listener = Some(Arc::new(listener) as Arc<dyn EventListener>);
         let running = host
             .host
             .start(CallRequest {

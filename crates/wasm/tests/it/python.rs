@@ -15,9 +15,9 @@ use std::{
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
-use toolpost_core::{CallRequest, Listener};
+use toolpost_core::{CallRequest, EventListener};
 use toolpost_model::{ErrorClass, EventBody, Principal, Stage};
-use toolpost_testkit::{EventRecorder, TestHost};
+use toolpost_testkit::{CallEventRecorder, TestHost};
 use toolpost_wasm::{DirectoryAccess, DirectoryGrant, InstanceUse, WasmModules, WasmSettings};
 
 use crate::workshop::planned;
@@ -199,8 +199,8 @@ async fn a_python_component_serves_its_tools() {
 #[tokio::test]
 async fn what_it_prints_is_told_and_what_it_raises_is_shown() {
     let host = host(json!({}), WasmSettings::default()).await;
-    let (listener, events) = EventRecorder::new(64);
-    let listener = Some(Arc::new(listener) as Arc<dyn Listener>);
+    let (listener, events) = CallEventRecorder::new(64);
+    let listener = Some(Arc::new(listener) as Arc<dyn EventListener>);
     let request = CallRequest {
         listener,
         ..host.request("crash", json!({}))
@@ -335,8 +335,8 @@ async fn a_guest_that_sleeps_is_stopped() {
         Some(ErrorClass::Timeout)
     );
 
-    let (listener, mut events) = EventRecorder::new(64);
-    let listener = Some(Arc::new(listener) as Arc<dyn Listener>);
+    let (listener, mut events) = CallEventRecorder::new(64);
+    let listener = Some(Arc::new(listener) as Arc<dyn EventListener>);
     let running = host
         .host
         .start(CallRequest {

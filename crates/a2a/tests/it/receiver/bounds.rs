@@ -1,9 +1,9 @@
 //! Hostile peers: nothing grows beyond its bound, and nothing panics.
 
 use serde_json::{Value, json};
-use toolpost_a2a::{Bounds, Receiver, ReceiverOptions};
+use toolpost_a2a::{Receiver, ReceiverBounds, ReceiverOptions};
 
-fn bounded(bounds: Bounds) -> Receiver {
+fn bounded(bounds: ReceiverBounds) -> Receiver {
     Receiver::new(ReceiverOptions {
         bounds,
         ..ReceiverOptions::default()
@@ -12,10 +12,10 @@ fn bounded(bounds: Bounds) -> Receiver {
 
 #[test]
 fn a_stream_has_so_many_calls_and_others_have_their_own() {
-    let mut receiver = bounded(Bounds {
+    let mut receiver = bounded(ReceiverBounds {
         calls_per_stream: 3,
         calls: 5,
-        ..Bounds::default()
+        ..ReceiverBounds::default()
     });
     for task in ["A", "B"] {
         for n in 0..10 {
@@ -38,9 +38,9 @@ fn a_stream_has_so_many_calls_and_others_have_their_own() {
 #[test]
 fn joined_pieces_stop_growing_where_characters_end() {
     for size in [1, 2, 5] {
-        let mut receiver = bounded(Bounds {
+        let mut receiver = bounded(ReceiverBounds {
             joined_pieces: 10,
-            ..Bounds::default()
+            ..ReceiverBounds::default()
         });
         let text: Vec<char> = "{\"a\":\"äöüx\"}".chars().collect();
         for piece in text.chunks(size) {
@@ -60,9 +60,9 @@ fn joined_pieces_stop_growing_where_characters_end() {
 
 #[test]
 fn a_value_without_room_leaves_a_record_of_its_size() {
-    let mut receiver = bounded(Bounds {
+    let mut receiver = bounded(ReceiverBounds {
         bytes: 200,
-        ..Bounds::default()
+        ..ReceiverBounds::default()
     });
     let long = "x".repeat(300);
     receiver.receive_value(
@@ -79,10 +79,10 @@ fn a_value_without_room_leaves_a_record_of_its_size() {
 
 #[test]
 fn what_is_held_stays_within_bounds_whatever_comes() {
-    let mut receiver = bounded(Bounds {
+    let mut receiver = bounded(ReceiverBounds {
         bytes: 10_000,
         calls: 1_000,
-        ..Bounds::default()
+        ..ReceiverBounds::default()
     });
     for n in 0..5_000_u32 {
         let (id, long) = (

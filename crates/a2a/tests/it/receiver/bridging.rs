@@ -1,12 +1,12 @@
 //! Other vocabularies, sent on in the canonical one.
 
 use serde_json::{Value, json};
-use toolpost_a2a::Bridge;
+use toolpost_a2a::VocabularyBridge;
 
 use super::parts;
 
 fn bridged(lines: &str) -> Vec<Value> {
-    let mut bridge = Bridge::default();
+    let mut bridge = VocabularyBridge::default();
     let mut sent = Vec::new();
     for line in lines.lines().map(str::trim) {
         let send =

@@ -1,7 +1,7 @@
 //! Taking ended calls out of a long stream.
 
 use serde_json::json;
-use toolpost_a2a::{Bounds, Change, Receiver, ReceiverOptions, Step};
+use toolpost_a2a::{CallPartChange, CallPhase, Receiver, ReceiverBounds, ReceiverOptions};
 
 fn call(id: &str, input: u32) -> String {
     json!({ "type": "tool-call", "toolCallId": id, "toolName": "t", "input": { "n": input } })
@@ -38,18 +38,18 @@ fn changes_tell_how_far_a_call_has_come() {
                 .receive(line)
                 .unwrap()
                 .into_iter()
-                .map(|Change { step, .. }| step),
+                .map(|CallPartChange { step, .. }| step),
         );
     }
     assert_eq!(
         steps,
         [
-            Step::Started,
-            Step::Started,
-            Step::Called,
-            Step::Progressed,
-            Step::Ended,
-            Step::Ended
+            CallPhase::Started,
+            CallPhase::Started,
+            CallPhase::Called,
+            CallPhase::Progressed,
+            CallPhase::Ended,
+            CallPhase::Ended
         ]
     );
 }
@@ -125,9 +125,9 @@ fn an_open_call_under_a_reused_id_outlives_the_taking_of_the_first() {
 
 #[test]
 fn what_is_remembered_is_bounded() {
-    let bounds = Bounds {
+    let bounds = ReceiverBounds {
         remembered: 2,
-        ..Bounds::default()
+        ..ReceiverBounds::default()
     };
     let mut receiver = Receiver::new(ReceiverOptions {
         bounds,

@@ -5,8 +5,8 @@ use toolpost_a2a::{
     Receiver, ToolEvent, ToolEventError,
     ui_stream::UiStream,
     wire::{
-        Artifact, Dialect, Message, Part, Role, StatusUpdate, StreamItem, Task, TaskState,
-        TaskStatus,
+        A2aDialect, Artifact, Message, MessageRole, Part, StatusUpdate, StreamItem, Task,
+        TaskState, TaskStatus,
     },
 };
 
@@ -89,7 +89,7 @@ fn stream() -> Vec<StreamItem> {
     let asked =
         json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "other", "input": {} });
     let mut user = Message::agent("u", vec![Part::data(asked)]).within("T", "C");
-    user.role = Role::User;
+    user.role = MessageRole::User;
     items.push(StreamItem::Task(Task {
         id: "T".to_owned(),
         context_id: "C".to_owned(),
@@ -103,7 +103,7 @@ fn stream() -> Vec<StreamItem> {
 
 #[test]
 fn streams_and_snapshots_of_both_dialects() {
-    for dialect in [Dialect::V0_3, Dialect::V1_0] {
+    for dialect in [A2aDialect::V0_3, A2aDialect::V1_0] {
         let items: Vec<Value> = stream().iter().map(|item| item.to_value(dialect)).collect();
         let snapshot = items.last().unwrap().clone();
         for lines in [items, vec![snapshot]] {

@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value, json};
 use toolpost_a2a::wire::{
-    Artifact, ArtifactUpdate, Content, Dialect, Message, Part, Role, SendAnswer, StatusUpdate,
-    StreamItem, Task, TaskPage, TaskState, TaskStatus,
+    A2aDialect, Artifact, ArtifactUpdate, Message, MessageRole, Part, PartContent, SendAnswer,
+    StatusUpdate, StreamItem, Task, TaskPage, TaskState, TaskStatus,
 };
 use toolpost_a2a::{CANONICAL_URI, ToolEvent};
 
 pub(super) fn task() -> Task {
     let call = json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "add", "input": { "a": 2, "b": 3 } });
     let asked = Message {
-        role: Role::User,
+        role: MessageRole::User,
         ..Message::agent("m1", vec![Part::data(call)])
     };
     let event = ToolEvent::Result {
@@ -43,7 +43,7 @@ fn status(state: TaskState, message: Option<Message>) -> TaskStatus {
     }
 }
 
-fn file(content: Content) -> Part {
+fn file(content: PartContent) -> Part {
     Part {
         content,
         media_type: Some("image/png".to_owned()),
@@ -54,8 +54,14 @@ fn file(content: Content) -> Part {
 
 #[test]
 fn a_task_in_each_dialect() {
-    insta::assert_json_snapshot!("task_0_3", SendAnswer::Task(task()).to_value(Dialect::V0_3));
-    insta::assert_json_snapshot!("task_1_0", SendAnswer::Task(task()).to_value(Dialect::V1_0));
+    insta::assert_json_snapshot!(
+        "task_0_3",
+        SendAnswer::Task(task()).to_value(A2aDialect::V0_3)
+    );
+    insta::assert_json_snapshot!(
+        "task_1_0",
+        SendAnswer::Task(task()).to_value(A2aDialect::V1_0)
+    );
 }
 
 #[test]
@@ -64,7 +70,7 @@ fn the_items_of_a_stream_in_each_dialect() {
     let items = [
         StreamItem::Message(Message::agent(
             "m0",
-            vec![file(Content::Raw("AAEC".to_owned()))],
+            vec![file(PartContent::Raw("AAEC".to_owned()))],
         )),
         StreamItem::Status(StatusUpdate {
             task_id: "t1".to_owned(),
@@ -78,7 +84,7 @@ fn the_items_of_a_stream_in_each_dialect() {
             context_id: "x1".to_owned(),
             artifact: Artifact::new(
                 "c1",
-                vec![file(Content::Url("https://example.com/a".to_owned()))],
+                vec![file(PartContent::Url("https://example.com/a".to_owned()))],
             ),
             append: false,
             last_chunk: true,
@@ -98,25 +104,25 @@ fn the_items_of_a_stream_in_each_dialect() {
             .map(|item| item.to_value(dialect))
             .collect::<Vec<Value>>()
     };
-    insta::assert_json_snapshot!("items_0_3", written(Dialect::V0_3));
-    insta::assert_json_snapshot!("items_1_0", written(Dialect::V1_0));
+    insta::assert_json_snapshot!("items_0_3", written(A2aDialect::V0_3));
+    insta::assert_json_snapshot!("items_1_0", written(A2aDialect::V1_0));
 }
 
 /// Lines that the official SDKs wrote, with shorter ids. Written again, they are the same.
 #[test]
 fn what_the_official_peers_write_is_what_is_written_here() {
-    let check = |dialect: Dialect, line: Value| {
+    let check = |dialect: A2aDialect, line: Value| {
         let item = StreamItem::read(&line).unwrap();
         assert_eq!(item.to_value(dialect), line);
     };
     check(
-        Dialect::V1_0,
+        A2aDialect::V1_0,
         json!({ "task": { "id": "8e28", "contextId": "e516", "status": { "state": "TASK_STATE_SUBMITTED" },
             "history": [{ "messageId": "u1", "role": "ROLE_USER", "parts": [{ "data": {
                 "toolCallId": "c1", "input": { "b": 3.0, "a": 2.0 }, "type": "tool-call", "toolName": "add" } }] }] } }),
     );
     check(
-        Dialect::V1_0,
+        A2aDialect::V1_0,
         json!({ "statusUpdate": { "taskId": "8e28", "contextId": "e516", "status": {
             "state": "TASK_STATE_WORKING", "timestamp": "2026-11-15T19:29:16.292807Z",
             "message": { "messageId": "b325", "role": "ROLE_AGENT", "extensions": [CANONICAL_URI], "parts": [{ "data": {
@@ -124,7 +130,7 @@ fn what_the_official_peers_write_is_what_is_written_here() {
                 "type": "tool-result" } }] } } } }),
     );
     check(
-        Dialect::V0_3,
+        A2aDialect::V0_3,
         json!({ "contextId": "e745", "final": false, "kind": "status-update", "taskId": "f9d2", "status": {
             "state": "working", "timestamp": "2026-11-15T19:29:16.765456+00:00",
             "message": { "extensions": [CANONICAL_URI], "kind": "message", "messageId": "0711", "role": "agent",
@@ -135,44 +141,48 @@ fn what_the_official_peers_write_is_what_is_written_here() {
 
 #[test]
 fn a_part_is_read_with_or_without_its_kind() {
-    let check =
-        |value: Value, content: Content| assert_eq!(Part::read(&value).unwrap().content, content);
+    let check = |value: Value, content: PartContent| {
+        assert_eq!(Part::read(&value).unwrap().content, content);
+    };
     check(
         json!({ "kind": "text", "text": "a" }),
-        Content::Text("a".to_owned()),
+        PartContent::Text("a".to_owned()),
     );
-    check(json!({ "text": "a" }), Content::Text("a".to_owned()));
-    check(json!({ "text": "" }), Content::Text(String::new()));
+    check(json!({ "text": "a" }), PartContent::Text("a".to_owned()));
+    check(json!({ "text": "" }), PartContent::Text(String::new()));
     check(
         json!({ "kind": "data", "data": { "a": null } }),
-        Content::Data(json!({ "a": null })),
+        PartContent::Data(json!({ "a": null })),
     );
-    check(json!({ "data": null }), Content::Data(Value::Null));
+    check(json!({ "data": null }), PartContent::Data(Value::Null));
     check(
         json!({ "text": null, "data": [1] }),
-        Content::Data(json!([1])),
+        PartContent::Data(json!([1])),
     );
-    check(json!({ "raw": "AA==" }), Content::Raw("AA==".to_owned()));
+    check(
+        json!({ "raw": "AA==" }),
+        PartContent::Raw("AA==".to_owned()),
+    );
     check(
         json!({ "kind": "file", "file": { "bytes": "AA==" } }),
-        Content::Raw("AA==".to_owned()),
+        PartContent::Raw("AA==".to_owned()),
     );
     check(
         json!({ "kind": "file", "file": { "uri": "x:y" } }),
-        Content::Url("x:y".to_owned()),
+        PartContent::Url("x:y".to_owned()),
     );
     // As the official SDK of 1.0 puts a number to a peer of 0.3.
     let wrapped =
         json!({ "kind": "data", "data": { "value": 7 }, "metadata": { "data_part_compat": true } });
-    check(wrapped.clone(), Content::Data(json!(7)));
+    check(wrapped.clone(), PartContent::Data(json!(7)));
     assert_eq!(
-        Part::read(&wrapped).unwrap().to_value(Dialect::V0_3),
+        Part::read(&wrapped).unwrap().to_value(A2aDialect::V0_3),
         wrapped
     );
     // A value of that shape that nobody marked is itself.
     check(
         json!({ "data": { "value": 7 } }),
-        Content::Data(json!({ "value": 7 })),
+        PartContent::Data(json!({ "value": 7 })),
     );
 }
 

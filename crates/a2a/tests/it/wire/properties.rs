@@ -5,8 +5,8 @@ use proptest::option;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use toolpost_a2a::wire::{
-    Artifact, ArtifactUpdate, Content, Dialect, ListParams, Message, Part, Request, Role,
-    SendParams, StatusUpdate, StreamItem, Task, TaskParams, TaskState, TaskStatus,
+    A2aDialect, A2aRequest, Artifact, ArtifactUpdate, ListParams, Message, MessageRole, Part,
+    PartContent, SendParams, StatusUpdate, StreamItem, Task, TaskParams, TaskState, TaskStatus,
 };
 
 /// Any JSON, with members that the readers look for.
@@ -59,13 +59,13 @@ fn texts() -> impl Strategy<Value = Vec<String>> {
 
 fn part() -> impl Strategy<Value = Part> {
     let plain = prop_oneof![
-        ".{0,8}".prop_map(Content::Text),
-        any_json().prop_map(Content::Data)
+        ".{0,8}".prop_map(PartContent::Text),
+        any_json().prop_map(PartContent::Data)
     ];
     let plain = (plain, metadata());
     let file = prop_oneof![
-        "[A-Za-z0-9]{0,8}".prop_map(Content::Raw),
-        "[a-z:/]{0,8}".prop_map(Content::Url)
+        "[A-Za-z0-9]{0,8}".prop_map(PartContent::Raw),
+        "[a-z:/]{0,8}".prop_map(PartContent::Url)
     ];
     // 0.3 has a name and a type only of files, and metadata of a part beside them.
     let file = (
@@ -91,7 +91,7 @@ fn part() -> impl Strategy<Value = Part> {
 }
 
 fn message() -> impl Strategy<Value = Message> {
-    let role = prop_oneof![Just(Role::User), Just(Role::Agent)];
+    let role = prop_oneof![Just(MessageRole::User), Just(MessageRole::Agent)];
     let ids = (option::of("[a-z]{1,4}"), option::of("[a-z]{1,4}"));
     (
         "[a-z]{1,8}",
@@ -220,10 +220,10 @@ fn has_kind(value: &Value) -> bool {
 proptest! {
     #[test]
     fn what_is_written_in_a_dialect_is_read_again(item in item()) {
-        let older = item.to_value(Dialect::V0_3);
+        let older = item.to_value(A2aDialect::V0_3);
         prop_assert!(has_kind(&older));
         prop_assert_eq!(&StreamItem::read(&older).unwrap(), &item);
-        let newer = item.to_value(Dialect::V1_0);
+        let newer = item.to_value(A2aDialect::V1_0);
         prop_assert!(!has_kind(&newer));
         // Only 0.3 says which update is the last.
         let read = match StreamItem::read(&newer).unwrap() {
@@ -243,8 +243,8 @@ proptest! {
         let _ = Part::read(&value);
         let _ = Task::read(&value);
         let _ = Artifact::read(&value);
-        let _ = Request::read(&value);
-        for dialect in [Dialect::V0_3, Dialect::V1_0] {
+        let _ = A2aRequest::read(&value);
+        for dialect in [A2aDialect::V0_3, A2aDialect::V1_0] {
             let _ = SendParams::read(&value, dialect);
         }
         let _ = TaskParams::read(&value);
@@ -253,7 +253,7 @@ proptest! {
 
     #[test]
     fn a_version_is_read_or_refused(version in ".{0,12}", method in ".{0,12}") {
-        let _ = Dialect::of_request(Some(&version), &method);
-        prop_assert!(Dialect::of_request(None, &method).is_ok());
+        let _ = A2aDialect::of_request(Some(&version), &method);
+        prop_assert!(A2aDialect::of_request(None, &method).is_ok());
     }
 }

@@ -1,7 +1,9 @@
 //! Refusals in A2A's own words.
 
 use serde_json::json;
-use toolpost_a2a::wire::{Dialect, ErrorCode, Refusal, Request, RequestId, answer, refused};
+use toolpost_a2a::wire::{
+    A2aDialect, A2aRefusal, A2aRequest, ErrorCode, RequestId, answer, refused,
+};
 
 #[test]
 fn every_code_has_its_number_status_and_reason() {
@@ -23,12 +25,12 @@ fn every_code_has_its_number_status_and_reason() {
 #[test]
 fn a_refusal_in_each_dialect() {
     let refusal =
-        Refusal::new(ErrorCode::TaskNotFound, "there is no task `t1`").fact("taskId", "t1");
-    let id = Request::read(&json!({ "jsonrpc": "2.0", "id": "q1", "method": "tasks/get" }))
+        A2aRefusal::new(ErrorCode::TaskNotFound, "there is no task `t1`").fact("taskId", "t1");
+    let id = A2aRequest::read(&json!({ "jsonrpc": "2.0", "id": "q1", "method": "tasks/get" }))
         .unwrap()
         .id;
     assert_eq!(
-        refused(&id, &refusal, Dialect::V0_3),
+        refused(&id, &refusal, A2aDialect::V0_3),
         json!({ "jsonrpc": "2.0", "id": "q1", "error": {
             "code": -32001, "message": "there is no task `t1`", "data": { "taskId": "t1" } } })
     );
@@ -37,7 +39,7 @@ fn a_refusal_in_each_dialect() {
         "metadata": { "taskId": "t1" },
     }]);
     assert_eq!(
-        refused(&id, &refusal, Dialect::V1_0),
+        refused(&id, &refusal, A2aDialect::V1_0),
         json!({ "jsonrpc": "2.0", "id": "q1", "error": {
             "code": -32001, "message": "there is no task `t1`", "data": details } })
     );
@@ -50,9 +52,9 @@ fn a_refusal_in_each_dialect() {
 
 #[test]
 fn a_refusal_without_facts_has_no_data_in_the_older_dialect() {
-    let refusal = Refusal::new(ErrorCode::Internal, "broken");
+    let refusal = A2aRefusal::new(ErrorCode::Internal, "broken");
     assert_eq!(
-        refusal.to_value(Dialect::V0_3),
+        refusal.to_value(A2aDialect::V0_3),
         json!({ "code": -32603, "message": "broken" })
     );
 }
@@ -60,7 +62,8 @@ fn a_refusal_without_facts_has_no_data_in_the_older_dialect() {
 #[test]
 fn an_id_comes_back_as_it_came() {
     for id in [json!(1), json!(1.5), json!("q"), json!(null)] {
-        let request = Request::read(&json!({ "jsonrpc": "2.0", "id": id, "method": "m" })).unwrap();
+        let request =
+            A2aRequest::read(&json!({ "jsonrpc": "2.0", "id": id, "method": "m" })).unwrap();
         assert_eq!(answer(&request.id, json!({}))["id"], id);
     }
     assert_eq!(
@@ -72,7 +75,7 @@ fn an_id_comes_back_as_it_came() {
 #[test]
 fn what_is_no_request_is_refused_under_its_id() {
     let check = |value: serde_json::Value, id: serde_json::Value, code: ErrorCode| {
-        let (refused_id, refusal) = Request::read(&value).unwrap_err();
+        let (refused_id, refusal) = A2aRequest::read(&value).unwrap_err();
         assert_eq!(
             (answer(&refused_id, json!(0))["id"].clone(), refusal.code),
             (id, code),

@@ -2,37 +2,38 @@
 
 use serde_json::{Value, json};
 use toolpost_a2a::wire::{
-    Dialect, ErrorCode, ListParams, Method, Refusal, SendParams, TaskParams, TaskState, activates,
+    A2aDialect, A2aMethod, A2aRefusal, ErrorCode, ListParams, SendParams, TaskParams, TaskState,
+    activates,
 };
 use toolpost_a2a::{CANONICAL_URI, DEPRECATED_URI};
 
 #[test]
 fn the_header_decides_the_dialect_then_the_method() {
-    let check = |version: Option<&str>, method: &str, expected: Option<Dialect>| {
+    let check = |version: Option<&str>, method: &str, expected: Option<A2aDialect>| {
         assert_eq!(
-            Dialect::of_request(version, method).ok(),
+            A2aDialect::of_request(version, method).ok(),
             expected,
             "{version:?} {method}"
         );
     };
-    check(None, "message/send", Some(Dialect::V0_3));
-    check(None, "SendMessage", Some(Dialect::V1_0));
-    check(Some(""), "SendMessage", Some(Dialect::V1_0));
-    check(None, "tasks/unheard", Some(Dialect::V0_3));
-    check(None, "Unheard", Some(Dialect::V1_0));
-    check(None, "", Some(Dialect::V0_3));
-    check(Some("0.3"), "SendMessage", Some(Dialect::V0_3));
-    check(Some("0.3.0"), "message/send", Some(Dialect::V0_3));
-    check(Some(" 1.0 "), "message/send", Some(Dialect::V1_0));
+    check(None, "message/send", Some(A2aDialect::V0_3));
+    check(None, "SendMessage", Some(A2aDialect::V1_0));
+    check(Some(""), "SendMessage", Some(A2aDialect::V1_0));
+    check(None, "tasks/unheard", Some(A2aDialect::V0_3));
+    check(None, "Unheard", Some(A2aDialect::V1_0));
+    check(None, "", Some(A2aDialect::V0_3));
+    check(Some("0.3"), "SendMessage", Some(A2aDialect::V0_3));
+    check(Some("0.3.0"), "message/send", Some(A2aDialect::V0_3));
+    check(Some(" 1.0 "), "message/send", Some(A2aDialect::V1_0));
     for newer in ["1", "1.0", "1.0.1", "1.7"] {
-        check(Some(newer), "m", Some(Dialect::V1_0));
+        check(Some(newer), "m", Some(A2aDialect::V1_0));
     }
     for foreign in [
         "0.2", "0.30", "2.0", "10.0", "1.x", "1.", "v1.0", "1.0-beta", "0", ".",
     ] {
         check(Some(foreign), "m", None);
     }
-    let refusal = Refusal::from(Dialect::of_version("2.0").unwrap_err());
+    let refusal = A2aRefusal::from(A2aDialect::of_version("2.0").unwrap_err());
     assert_eq!(refusal.code, ErrorCode::VersionNotSupported);
     assert_eq!(
         refusal.message,
@@ -42,27 +43,30 @@ fn the_header_decides_the_dialect_then_the_method() {
 
 #[test]
 fn every_method_has_its_names() {
-    let check = |name: &str, expected| assert_eq!(Method::named(name), expected, "{name}");
-    check("message/send", Some((Method::Send, Dialect::V0_3)));
-    check("SendMessage", Some((Method::Send, Dialect::V1_0)));
+    let check = |name: &str, expected| assert_eq!(A2aMethod::named(name), expected, "{name}");
+    check("message/send", Some((A2aMethod::Send, A2aDialect::V0_3)));
+    check("SendMessage", Some((A2aMethod::Send, A2aDialect::V1_0)));
     check(
         "message/stream",
-        Some((Method::SendStreaming, Dialect::V0_3)),
+        Some((A2aMethod::SendStreaming, A2aDialect::V0_3)),
     );
     check(
         "SendStreamingMessage",
-        Some((Method::SendStreaming, Dialect::V1_0)),
+        Some((A2aMethod::SendStreaming, A2aDialect::V1_0)),
     );
     check(
         "tasks/resubscribe",
-        Some((Method::Subscribe, Dialect::V0_3)),
+        Some((A2aMethod::Subscribe, A2aDialect::V0_3)),
     );
-    check("SubscribeToTask", Some((Method::Subscribe, Dialect::V1_0)));
-    check("ListTasks", Some((Method::ListTasks, Dialect::V1_0)));
+    check(
+        "SubscribeToTask",
+        Some((A2aMethod::Subscribe, A2aDialect::V1_0)),
+    );
+    check("ListTasks", Some((A2aMethod::ListTasks, A2aDialect::V1_0)));
     check("tasks/list", None);
     check(
         "tasks/pushNotificationConfig/delete",
-        Some((Method::PushConfig, Dialect::V0_3)),
+        Some((A2aMethod::PushConfig, A2aDialect::V0_3)),
     );
     check("sendmessage", None);
 }
@@ -81,7 +85,7 @@ fn a_send_waits_unless_its_dialect_says_otherwise() {
                 .blocking
         };
         assert_eq!(
-            (read(Dialect::V0_3), read(Dialect::V1_0)),
+            (read(A2aDialect::V0_3), read(A2aDialect::V1_0)),
             (older, newer),
             "{configuration}"
         );
@@ -96,14 +100,14 @@ fn a_send_waits_unless_its_dialect_says_otherwise() {
 fn a_send_with_its_configuration() {
     let configuration =
         json!({ "historyLength": 3.0, "pushNotificationConfig": { "url": "https://example.com" } });
-    let params = SendParams::read(&sending(&configuration), Dialect::V0_3).unwrap();
+    let params = SendParams::read(&sending(&configuration), A2aDialect::V0_3).unwrap();
     assert_eq!((params.history_length, params.wants_push), (Some(3), true));
     let broken =
-        SendParams::read(&sending(&json!({ "historyLength": -1 })), Dialect::V0_3).unwrap_err();
+        SendParams::read(&sending(&json!({ "historyLength": -1 })), A2aDialect::V0_3).unwrap_err();
     let expected =
         "`params.configuration.historyLength` must be a whole number that is not negative";
     assert_eq!(broken.to_string(), expected);
-    let refusal = Refusal::from(SendParams::read(&json!({}), Dialect::V1_0).unwrap_err());
+    let refusal = A2aRefusal::from(SendParams::read(&json!({}), A2aDialect::V1_0).unwrap_err());
     assert_eq!(
         (refusal.code, refusal.message.as_str()),
         (ErrorCode::InvalidParams, "`params.message` must be given")
@@ -183,7 +187,7 @@ fn an_extension_is_wanted_by_either_of_its_names() {
 #[test]
 fn only_the_user_sends_and_says_something() {
     let check = |message: Value, expected: &str| {
-        let read = SendParams::read(&json!({ "message": message }), Dialect::V1_0);
+        let read = SendParams::read(&json!({ "message": message }), A2aDialect::V1_0);
         assert_eq!(read.unwrap_err().to_string(), expected);
     };
     let parts = json!([{ "text": "a" }]);

@@ -7,12 +7,12 @@ use reqwest::{StatusCode, header::CONTENT_TYPE};
 use tokio::{runtime::Handle, time::timeout};
 use uuid::Uuid;
 
-use super::{HttpWire, Session, State, pause};
+use super::{HttpClientSession, HttpSessionState, HttpWire, pause};
 use crate::{
     Body, Message, ToolCancelRequest,
     client::{
         error::CallError,
-        router::{Parting, Standing},
+        router::{Parting, RouterEntryState},
         wire,
     },
 };
@@ -45,7 +45,11 @@ pub(super) enum PostError {
 }
 
 impl HttpWire {
-    pub(super) async fn post(&self, session: &Session, text: Bytes) -> Result<(), PostError> {
+    pub(super) async fn post(
+        &self,
+        session: &HttpClientSession,
+        text: Bytes,
+    ) -> Result<(), PostError> {
         let request = self
             .http
             .post(self.routes.send.clone())
@@ -99,15 +103,15 @@ impl HttpWire {
                 return self.router.answer(id, Err(CallError::SessionLost));
             }
             match self.router.sending(id) {
-                Standing::Waiting => {}
-                Standing::Abandoned(parting) => {
+                RouterEntryState::Waiting => {}
+                RouterEntryState::Abandoned(parting) => {
                     self.router.forget(id);
                     if may_have_arrived_in.is_some() && parting == Parting::Cancel {
                         self.cancel(id);
                     }
                     return;
                 }
-                Standing::Over => return,
+                RouterEntryState::Over => return,
             }
             match self.post_in_turn(&session, text.clone()).await {
                 Ok(()) => return self.arrived(id, &session),
@@ -142,28 +146,32 @@ impl HttpWire {
 
     /// The session to send in, once there is one. `None`: there will be none, and whoever ended it answers what is
     /// in the table.
-    async fn next_session(&self) -> Option<Arc<Session>> {
+    async fn next_session(&self) -> Option<Arc<HttpClientSession>> {
         let mut states = self.state.subscribe();
         let state = states
-            .wait_for(|state| !matches!(state, State::Between))
+            .wait_for(|state| !matches!(state, HttpSessionState::Between))
             .await
             .ok()?;
         match &*state {
-            State::Ready(session) => Some(session.clone()),
-            State::Between | State::Over => None,
+            HttpSessionState::Ready(session) => Some(session.clone()),
+            HttpSessionState::Between | HttpSessionState::Over => None,
         }
     }
 
-    async fn post_in_turn(&self, session: &Session, text: Bytes) -> Result<(), PostError> {
+    async fn post_in_turn(
+        &self,
+        session: &HttpClientSession,
+        text: Bytes,
+    ) -> Result<(), PostError> {
         // The semaphore is never closed, so this is always a turn.
         let _turn = self.posts.acquire().await;
         self.post(session, text).await
     }
 
-    fn arrived(self: Arc<Self>, id: Uuid, session: &Session) {
+    fn arrived(self: Arc<Self>, id: Uuid, session: &HttpClientSession) {
         match self.router.taken(id, session.number) {
-            Standing::Waiting | Standing::Over => {}
-            Standing::Abandoned(parting) => {
+            RouterEntryState::Waiting | RouterEntryState::Over => {}
+            RouterEntryState::Abandoned(parting) => {
                 self.router.forget(id);
                 match parting {
                     Parting::Silent => {}
@@ -184,7 +192,7 @@ impl HttpWire {
 
     /// One try, soon or never.
     pub(in super::super) fn deliver_and_forget(self: Arc<Self>, text: Bytes) {
-        let State::Ready(session) = self.state.borrow().clone() else {
+        let HttpSessionState::Ready(session) = self.state.borrow().clone() else {
             return;
         };
         let stop = self.stop.clone();
@@ -199,7 +207,7 @@ impl HttpWire {
 
     /// Tells the host that the agent leaves.
     pub(in super::super) async fn shut_down(&self, grace: Duration) {
-        let State::Ready(session) = self.state.borrow().clone() else {
+        let HttpSessionState::Ready(session) = self.state.borrow().clone() else {
             return;
         };
         let Ok(text) = wire::encode(&wire::shutdown(grace)) else {
@@ -218,7 +226,7 @@ impl HttpWire {
     /// The same for a client that was dropped. The one task that outlives it, for a moment.
     pub(in super::super) fn leave(self: &Arc<Self>) {
         let state = self.state.borrow().clone();
-        if let (State::Ready(session), Ok(runtime), Ok(text)) = (
+        if let (HttpSessionState::Ready(session), Ok(runtime), Ok(text)) = (
             state,
             Handle::try_current(),
             wire::encode(&wire::shutdown(Duration::ZERO)),
@@ -232,7 +240,7 @@ impl HttpWire {
     }
 
     /// Sends again what the host took in this session and has not answered.
-    pub(super) fn deliver_unanswered(self: &Arc<Self>, session: &Session) {
+    pub(super) fn deliver_unanswered(self: &Arc<Self>, session: &HttpClientSession) {
         for (id, text) in self.router.taken_in(session.number) {
             self.clone().deliver(id, text);
         }

@@ -7,13 +7,16 @@ use serde::Deserialize;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use super::{HttpWire, LONGEST_PAUSE, Session, State, pause, post::PostError, stream::Stream};
+use super::{
+    HttpClientSession, HttpSessionState, HttpWire, LONGEST_PAUSE, pause, post::PostError,
+    stream::HostMessageStream,
+};
 use crate::{
     Body, Message,
     client::{
-        error::{CallError, ConnectError, Gone},
+        error::{CallError, ConnectError, HostDeparture},
         hello,
-        notice::Notice,
+        notice::HostNotice,
         wire,
     },
 };
@@ -24,7 +27,7 @@ const ANSWER: usize = 64 << 10;
 const TRIES: u32 = 5;
 
 #[derive(Deserialize)]
-struct Opened {
+struct SessionOpenResponse {
     session_id: String,
 }
 
@@ -33,7 +36,7 @@ impl HttpWire {
     pub(super) async fn establish(
         self: &Arc<Self>,
         number: u64,
-    ) -> Result<(Arc<Session>, Stream), ConnectError> {
+    ) -> Result<(Arc<HttpClientSession>, HostMessageStream), ConnectError> {
         let after = self.hello.timeout;
         timeout(after, self.open_session(number))
             .await
@@ -43,18 +46,18 @@ impl HttpWire {
     async fn open_session(
         self: &Arc<Self>,
         number: u64,
-    ) -> Result<(Arc<Session>, Stream), ConnectError> {
-        let session = Arc::new(Session {
+    ) -> Result<(Arc<HttpClientSession>, HostMessageStream), ConnectError> {
+        let session = Arc::new(HttpClientSession {
             number,
             key: self.ask_for_key().await?,
         });
-        let mut stream = Stream::new(session.clone(), self.hello.message_limit);
+        let mut stream = HostMessageStream::new(session.clone(), self.hello.message_limit);
         let id = Uuid::new_v4();
         let forget = ForgetOnDrop { wire: self, id };
         let mut answer = self
             .router
             .expect_handshake(id)
-            .map_err(|_| ConnectError::HostGone(Gone::Ended))?;
+            .map_err(|_| ConnectError::HostGone(HostDeparture::Ended))?;
         let mut posted = false;
         {
             let post = self.post_handshake(&session, id);
@@ -103,7 +106,7 @@ impl HttpWire {
             text.extend_from_slice(&piece);
         }
         let malformed = |reason: String| ConnectError::Malformed { reason };
-        let opened: Opened = serde_json::from_slice(&text)
+        let opened: SessionOpenResponse = serde_json::from_slice(&text)
             .map_err(|error| malformed(format!("no session from `POST /session`: {error}")))?;
         let mut key = HeaderValue::try_from(opened.session_id)
             .map_err(|_| malformed("the session's id cannot stand in a header".to_owned()))?;
@@ -111,7 +114,11 @@ impl HttpWire {
         Ok(key)
     }
 
-    async fn post_handshake(&self, session: &Session, id: Uuid) -> Result<(), ConnectError> {
+    async fn post_handshake(
+        &self,
+        session: &HttpClientSession,
+        id: Uuid,
+    ) -> Result<(), ConnectError> {
         let body = Body::HandshakeRequest(self.hello.request());
         let message = Message {
             id: id.simple().to_string(),
@@ -155,10 +162,14 @@ impl HttpWire {
     }
 
     /// Follows one session after the other for as long as the client lives.
-    pub(super) async fn run(self: Arc<Self>, mut session: Arc<Session>, mut stream: Stream) {
+    pub(super) async fn run(
+        self: Arc<Self>,
+        mut session: Arc<HttpClientSession>,
+        mut stream: HostMessageStream,
+    ) {
         loop {
             self.follow(&session, &mut stream).await;
-            self.state.send_replace(State::Between);
+            self.state.send_replace(HttpSessionState::Between);
             self.router.session_lost(session.number);
             if self.router.over().is_some() {
                 // It was this client that ended it.
@@ -168,13 +179,14 @@ impl HttpWire {
                 Ok(next) => (session, stream) = next,
                 Err(error) => return self.give_up(&error),
             }
-            self.state.send_replace(State::Ready(session.clone()));
-            self.router.tell(Notice::NewSession);
+            self.state
+                .send_replace(HttpSessionState::Ready(session.clone()));
+            self.router.tell(HostNotice::NewSession);
         }
     }
 
     /// Reads a session's stream until the host says, there or to a POST, that it does not know the session.
-    async fn follow(self: &Arc<Self>, session: &Session, stream: &mut Stream) {
+    async fn follow(self: &Arc<Self>, session: &HttpClientSession, stream: &mut HostMessageStream) {
         let mut lost = self.lost.subscribe();
         tokio::select! {
             _unknown = stream.read(self) => {}
@@ -183,7 +195,7 @@ impl HttpWire {
     }
 
     fn give_up(&self, reason: &CallError) {
-        self.state.send_replace(State::Over);
+        self.state.send_replace(HttpSessionState::Over);
         self.router.end(reason);
     }
 
@@ -191,7 +203,7 @@ impl HttpWire {
     async fn establish_again(
         self: &Arc<Self>,
         number: u64,
-    ) -> Result<(Arc<Session>, Stream), CallError> {
+    ) -> Result<(Arc<HttpClientSession>, HostMessageStream), CallError> {
         let mut tries = 0;
         loop {
             sleep(pause(tries, LONGEST_PAUSE)).await;
@@ -208,17 +220,17 @@ impl HttpWire {
     }
 
     /// A POST was told that there is no such session. Returns when there is another one, or none any more.
-    pub(super) async fn session_unknown(&self, session: &Session) {
+    pub(super) async fn session_unknown(&self, session: &HttpClientSession) {
         self.lost.send_if_modified(|newest| {
             let newer = session.number > *newest;
             *newest = session.number.max(*newest);
             newer
         });
         let mut states = self.state.subscribe();
-        let is_another = |state: &State| match state {
-            State::Ready(ready) => ready.number > session.number,
-            State::Between => false,
-            State::Over => true,
+        let is_another = |state: &HttpSessionState| match state {
+            HttpSessionState::Ready(ready) => ready.number > session.number,
+            HttpSessionState::Between => false,
+            HttpSessionState::Over => true,
         };
         let _ = states.wait_for(is_another).await;
     }

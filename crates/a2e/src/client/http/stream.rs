@@ -8,10 +8,10 @@ use reqwest::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{HttpWire, LONGEST_PAUSE, Session, pause};
+use super::{HttpClientSession, HttpWire, LONGEST_PAUSE, pause};
 use crate::{
     client::{
-        notice::Notice,
+        notice::HostNotice,
         router::{self, Router},
     },
     sse::{Parser, Sse},
@@ -24,17 +24,17 @@ const SILENCE: Duration = Duration::from_secs(45);
 /// A stream that lived so long was a good one, and its successor need not wait.
 const GOOD: Duration = Duration::from_secs(1);
 
-pub(super) struct Stream {
-    session: Arc<Session>,
+pub(super) struct HostMessageStream {
+    session: Arc<HttpClientSession>,
     parser: Parser,
-    open: Option<Open>,
+    open: Option<OpenStreamResponse>,
     /// Tries since the last good stream.
     tries: u32,
     /// Whether there was a stream before.
     opened_before: bool,
 }
 
-struct Open {
+struct OpenStreamResponse {
     response: Response,
     since: Instant,
     /// The host sends comments, so that its silence means something.
@@ -45,8 +45,8 @@ struct Open {
 #[derive(Debug)]
 pub(super) struct SessionUnknown;
 
-impl Stream {
-    pub(super) fn new(session: Arc<Session>, message_limit: usize) -> Self {
+impl HostMessageStream {
+    pub(super) fn new(session: Arc<HttpClientSession>, message_limit: usize) -> Self {
         Self {
             session,
             parser: Parser::new(message_limit),
@@ -112,14 +112,14 @@ impl Stream {
             _ => return Ok(()),
         }
         self.parser.restart();
-        self.open = Some(Open {
+        self.open = Some(OpenStreamResponse {
             response,
             since: Instant::now(),
             keeps_alive: false,
         });
         if std::mem::replace(&mut self.opened_before, true) {
             router::add(&wire.router.counts.reconnects, 1);
-            wire.router.tell(Notice::Reconnected);
+            wire.router.tell(HostNotice::Reconnected);
             wire.deliver_unanswered(&self.session);
         }
         Ok(())

@@ -10,7 +10,7 @@ use uuid::Uuid;
 const HEAD: usize = 4 << 10;
 
 #[derive(Deserialize)]
-struct Names<'a> {
+struct DamagedReplyHeader<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -19,7 +19,7 @@ struct Names<'a> {
 
 /// The request that a damaged message answers, as far as that shows. Events answer nothing.
 pub(super) fn answered_request(text: &[u8]) -> Option<Uuid> {
-    let (kind, id) = match serde_json::from_slice::<Names<'_>>(text) {
+    let (kind, id) = match serde_json::from_slice::<DamagedReplyHeader<'_>>(text) {
         Ok(names) => (names.kind, names.req_id),
         Err(_) => {
             let head = &text[..text.len().min(HEAD)];

@@ -10,16 +10,16 @@ use crate::{
 
 /// What a waiting request gets.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct RequestAnswer {
     pub(crate) outcome: Result<Body, CallError>,
     /// Events lost after the last one that was heard.
     pub(crate) lost: u64,
 }
 
-pub(crate) struct Entry {
-    pub(super) answer: oneshot::Sender<Answer>,
+pub(crate) struct RouterEntry {
+    pub(super) answer: oneshot::Sender<RequestAnswer>,
     pub(super) events: Option<EventSender>,
-    pub(super) progress: Progress,
+    pub(super) progress: RequestSendProgress,
     /// The message as it was sent, where it may have to be sent again.
     pub(super) text: Bytes,
     pub(super) abandoned: Option<Parting>,
@@ -29,7 +29,7 @@ pub(crate) struct Entry {
 
 /// How far a request has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum RequestSendProgress {
     /// The host does not have it.
     OnItsWay,
     /// It was sent, and the host has not confirmed it.
@@ -49,7 +49,7 @@ pub(crate) enum Parting {
 
 /// How things stand with a request, for whoever is sending it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum RouterEntryState {
     /// Somebody waits for its answer.
     Waiting,
     /// Nobody does any more.
@@ -58,27 +58,27 @@ pub(crate) enum Standing {
     Over,
 }
 
-impl Entry {
+impl RouterEntry {
     pub(crate) fn new(
-        answer: oneshot::Sender<Answer>,
+        answer: oneshot::Sender<RequestAnswer>,
         events: Option<EventSender>,
         slot: OwnedSemaphorePermit,
     ) -> Self {
         Self {
             answer,
             events,
-            progress: Progress::OnItsWay,
+            progress: RequestSendProgress::OnItsWay,
             text: Bytes::new(),
             abandoned: None,
             _slot: Some(slot),
         }
     }
 
-    pub(super) fn for_handshake(answer: oneshot::Sender<Answer>) -> Self {
+    pub(super) fn for_handshake(answer: oneshot::Sender<RequestAnswer>) -> Self {
         Self {
             answer,
             events: None,
-            progress: Progress::OnItsWay,
+            progress: RequestSendProgress::OnItsWay,
             text: Bytes::new(),
             abandoned: None,
             _slot: None,
@@ -88,7 +88,7 @@ impl Entry {
     /// For wires that lose nothing on the way.
     pub(crate) fn handed_over(self) -> Self {
         Self {
-            progress: Progress::Taken { session: 0 },
+            progress: RequestSendProgress::Taken { session: 0 },
             ..self
         }
     }
@@ -98,14 +98,14 @@ impl Entry {
         Self { text, ..self }
     }
 
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> RouterEntryState {
         self.abandoned
-            .map_or(Standing::Waiting, Standing::Abandoned)
+            .map_or(RouterEntryState::Waiting, RouterEntryState::Abandoned)
     }
 
     pub(super) fn settle(self, outcome: Result<Body, CallError>) {
         let lost = self.events.as_ref().map_or(0, EventSender::lost);
         // An error says that nobody waits any more.
-        let _ = self.answer.send(Answer { outcome, lost });
+        let _ = self.answer.send(RequestAnswer { outcome, lost });
     }
 }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::within;
 use crate::client::{
-    error::{CallError, Gone},
+    error::{CallError, HostDeparture},
     router::Router,
 };
 
@@ -23,7 +23,7 @@ const EXIT_AFTER_EOF: Duration = Duration::from_millis(250);
 
 /// The tasks that read what the child says.
 #[derive(Default)]
-pub(super) struct Readers {
+pub(super) struct ChildReaderTasks {
     pub(super) stdout: Option<JoinHandle<()>>,
     pub(super) stderr: Option<JoinHandle<()>>,
 }
@@ -31,7 +31,7 @@ pub(super) struct Readers {
 /// Waits for the child's end, or for the wish to end it, and sees to the rest.
 pub(super) async fn mind(
     mut child: Child,
-    mut readers: Readers,
+    mut readers: ChildReaderTasks,
     stop: CancellationToken,
     router: Arc<Router>,
 ) {
@@ -43,7 +43,7 @@ pub(super) async fn mind(
     if exit.is_none() {
         if !stop.is_cancelled() {
             // It said its last word but lives on.
-            router.end(&CallError::HostGone(Gone::Ended));
+            router.end(&CallError::HostGone(HostDeparture::Ended));
         }
         // Closes its stdin.
         stop.cancel();
@@ -56,7 +56,9 @@ pub(super) async fn mind(
         }
     }
     // Last: what the child still said may have answered something.
-    router.end(&CallError::HostGone(exit.map_or(Gone::Ended, Gone::Exited)));
+    router.end(&CallError::HostGone(
+        exit.map_or(HostDeparture::Ended, HostDeparture::Exited),
+    ));
     stop.cancel();
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Number, Value};
 
 use crate::{
-    Located, ParameterConfig, ParameterEntry, ParameterKind, ParameterType, Position, Scalar,
-    error::Complaint, nearest::nearest, snippet::shown,
+    ConfigScalar, LocatedValue, ParameterConfig, ParameterEntry, ParameterKind, ParameterType,
+    Position, error::ConfigComplaint, nearest::nearest, snippet::shown,
 };
 
 use super::is_name;
@@ -17,16 +17,16 @@ const LONGEST_PATTERN: usize = 1000;
 pub(super) fn check(
     prefix: &str,
     name: &str,
-    entry: &Located<ParameterEntry>,
-    complaints: &mut Vec<Complaint>,
+    entry: &LocatedValue<ParameterEntry>,
+    complaints: &mut Vec<ConfigComplaint>,
 ) -> ParameterConfig {
-    let Located { value: entry, at } = entry;
+    let LocatedValue { value: entry, at } = entry;
     if !is_name(name) {
         let message = format!("`{}` is not a name for a parameter", shown(name));
         let hint = "use up to 64 letters, digits and `_`, beginning with a letter".to_owned();
-        complaints.push(Complaint::new(*at, message).hint(Some(hint)));
+        complaints.push(ConfigComplaint::new(*at, message).hint(Some(hint)));
     }
-    let mut checking = Checking {
+    let mut checking = ParameterEntryCheck {
         key: format!("{prefix}.{}", shown(name)),
         entry,
         at: *at,
@@ -39,7 +39,7 @@ pub(super) fn check(
         .default
         .as_ref()
         .map(|default| Value::from(default.value.clone()));
-    if let (Some(Located { value: true, at }), Some(_)) = (entry.required, &default) {
+    if let (Some(LocatedValue { value: true, at }), Some(_)) = (entry.required, &default) {
         let message = format!(
             "`{}` is required, so its default would never be taken",
             checking.key
@@ -62,16 +62,17 @@ pub(super) fn check(
 }
 
 /// One parameter on its way.
-struct Checking<'a> {
+struct ParameterEntryCheck<'a> {
     key: String,
     entry: &'a ParameterEntry,
     at: Position,
-    complaints: &'a mut Vec<Complaint>,
+    complaints: &'a mut Vec<ConfigComplaint>,
 }
 
-impl Checking<'_> {
+impl ParameterEntryCheck<'_> {
     fn complain(&mut self, at: Position, message: String, hint: Option<String>) {
-        self.complaints.push(Complaint::new(at, message).hint(hint));
+        self.complaints
+            .push(ConfigComplaint::new(at, message).hint(hint));
     }
 
     /// What would be ignored, since the kind has no use for it.
@@ -141,7 +142,7 @@ impl Checking<'_> {
             }
             ParameterType::Number => {
                 self.in_order();
-                let number = |number: &Option<Located<Number>>| {
+                let number = |number: &Option<LocatedValue<Number>>| {
                     number.as_ref().map(|number| number.value.clone())
                 };
                 ParameterKind::Number {
@@ -175,7 +176,7 @@ impl Checking<'_> {
         Some(pattern.value.clone())
     }
 
-    fn whole(&mut self, name: &str, number: &Located<Number>) -> Option<i64> {
+    fn whole(&mut self, name: &str, number: &LocatedValue<Number>) -> Option<i64> {
         let whole = number.value.as_i64();
         if whole.is_none() {
             let message = format!(
@@ -239,26 +240,26 @@ impl Checking<'_> {
     }
 
     fn default(&mut self, kind: &ParameterKind) {
-        let Some(Located { value, at }) = &self.entry.default else {
+        let Some(LocatedValue { value, at }) = &self.entry.default else {
             return;
         };
         let (wanted, hint) = match (kind, value) {
-            (ParameterKind::String { .. }, Scalar::Text(_)) => return,
-            (ParameterKind::Path, Scalar::Text(text)) if !text.is_empty() => return,
-            (ParameterKind::Boolean, Scalar::Flag(_)) => return,
-            (ParameterKind::Integer { .. }, Scalar::Number(number))
+            (ParameterKind::String { .. }, ConfigScalar::Text(_)) => return,
+            (ParameterKind::Path, ConfigScalar::Text(text)) if !text.is_empty() => return,
+            (ParameterKind::Boolean, ConfigScalar::Flag(_)) => return,
+            (ParameterKind::Integer { .. }, ConfigScalar::Number(number))
                 if number.as_i64().is_none() =>
             {
                 ("a whole number", None)
             }
             (
                 ParameterKind::Integer { .. } | ParameterKind::Number { .. },
-                Scalar::Number(number),
+                ConfigScalar::Number(number),
             ) => match self.is_within(number) {
                 true => return,
                 false => ("a number within its range", None),
             },
-            (ParameterKind::Enum(values), Scalar::Text(text)) => {
+            (ParameterKind::Enum(values), ConfigScalar::Text(text)) => {
                 if values.is_empty() || values.contains(text) {
                     return;
                 }
@@ -303,10 +304,10 @@ impl Checking<'_> {
     }
 }
 
-fn described(value: &Scalar) -> String {
+fn described(value: &ConfigScalar) -> String {
     match value {
-        Scalar::Text(text) => format!("`{}`", shown(text)),
-        Scalar::Number(number) => number.to_string(),
-        Scalar::Flag(flag) => flag.to_string(),
+        ConfigScalar::Text(text) => format!("`{}`", shown(text)),
+        ConfigScalar::Number(number) => number.to_string(),
+        ConfigScalar::Flag(flag) => flag.to_string(),
     }
 }

@@ -1,6 +1,6 @@
 //! Texts with `{name}` for parameters.
 
-use crate::{Piece, Template};
+use crate::{CommandTemplateConfig, TemplatePieceConfig};
 
 use super::is_name;
 
@@ -17,14 +17,14 @@ pub(super) enum TemplateError {
 
 /// Reads a template. A single brace that makes no parameter is refused, not taken for itself: `{print}` may be
 /// meant for awk, and `{path }` may be a slip.
-pub(super) fn parse(text: &str) -> Result<Template, TemplateError> {
+pub(super) fn parse(text: &str) -> Result<CommandTemplateConfig, TemplateError> {
     if let Some((name, text)) = condition(text) {
         if text.contains(['{', '}']) {
             return Err(TemplateError::Condition);
         }
-        return Ok(Template {
+        return Ok(CommandTemplateConfig {
             condition: Some(name.to_owned()),
-            pieces: vec![Piece::Text(text.to_owned())],
+            pieces: vec![TemplatePieceConfig::Text(text.to_owned())],
         });
     }
     let mut pieces = Vec::new();
@@ -52,17 +52,17 @@ pub(super) fn parse(text: &str) -> Result<Template, TemplateError> {
             });
         }
         if !literal.is_empty() {
-            pieces.push(Piece::Text(std::mem::take(&mut literal)));
+            pieces.push(TemplatePieceConfig::Text(std::mem::take(&mut literal)));
         }
-        pieces.push(Piece::Parameter(name.to_owned()));
+        pieces.push(TemplatePieceConfig::Parameter(name.to_owned()));
         rest = after;
     }
     literal.push_str(rest);
     // A text of nothing is an argument all the same.
     if !literal.is_empty() || pieces.is_empty() {
-        pieces.push(Piece::Text(literal));
+        pieces.push(TemplatePieceConfig::Text(literal));
     }
-    Ok(Template {
+    Ok(CommandTemplateConfig {
         condition: None,
         pieces,
     })
@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn what_is_read_prints_as_it_was_written() {
-        let text = |text: &str| Piece::Text(text.to_owned());
-        let parameter = |name: &str| Piece::Parameter(name.to_owned());
+        let text = |text: &str| TemplatePieceConfig::Text(text.to_owned());
+        let parameter = |name: &str| TemplatePieceConfig::Parameter(name.to_owned());
         for (written, expected) in [
             ("", vec![text("")]),
             ("-w", vec![text("-w")]),
@@ -115,7 +115,10 @@ mod tests {
     fn an_argument_can_depend_on_a_parameter() {
         let template = parse("{all?--all=a?b}").unwrap();
         assert_eq!(template.condition.as_deref(), Some("all"));
-        assert_eq!(template.pieces, [Piece::Text("--all=a?b".to_owned())]);
+        assert_eq!(
+            template.pieces,
+            [TemplatePieceConfig::Text("--all=a?b".to_owned())]
+        );
         assert_eq!(template.parameters().collect::<Vec<_>>(), ["all"]);
         assert_eq!(template.to_string(), "{all?--all=a?b}");
     }

@@ -103,7 +103,7 @@ pub enum McpUnresolved {
 
 /// A text that was put together.
 #[derive(Clone, Debug)]
-pub struct Resolved {
+pub struct ResolvedMcpText {
     /// The whole.
     pub text: Secret,
     /// The parts of it that were kept elsewhere, and so may be secrets.
@@ -174,7 +174,7 @@ impl McpText {
     }
 
     /// Puts the text together.
-    pub fn resolve(&self, values: &McpValues) -> Result<Resolved, McpUnresolved> {
+    pub fn resolve(&self, values: &McpValues) -> Result<ResolvedMcpText, McpUnresolved> {
         let mut text = String::new();
         let mut secrets = Vec::new();
         let folder = |path: &Option<PathBuf>, what| {
@@ -217,7 +217,7 @@ impl McpText {
                 McpPiece::Home => text.push_str(&folder(&values.home, "home directory")?),
             }
         }
-        Ok(Resolved {
+        Ok(ResolvedMcpText {
             text: Secret::new(text),
             secrets,
         })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolpost_config::ToolSettings;
+use toolpost_config::ToolConfig;
 use toolpost_model::{EffectClass, Provenance, SandboxProfile};
 
 use super::{Word, check, resolve, trusted};
@@ -18,14 +18,14 @@ fn under_a_bare_name_an_outside_tool_is_restricted_and_never_loosened() {
     let (config, _) = resolve(&[host]);
     for provenance in [Provenance::MountPlan, Provenance::Outside] {
         let found = config.settings_for(&tool("evil.shell", provenance), "");
-        let restricted = ToolSettings {
+        let restricted = ToolConfig {
             hidden: Some(true),
             exclusive: Some(true),
             ceiling: Some(Duration::from_secs(5)),
             sandbox: Some(SandboxProfile::ReadOnly),
             sensitive: vec!["/a".to_owned()],
             argument_bytes: Some(2_048),
-            ..ToolSettings::default()
+            ..ToolConfig::default()
         };
         assert_eq!(found, restricted, "{provenance:?}");
         let good = config.settings_for(&tool("good.shell", provenance), "");

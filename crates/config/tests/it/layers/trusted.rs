@@ -1,7 +1,7 @@
 //! Trusted files over one another.
 
-use toolpost_config::{ConfigFile, Layer, Standing};
-use toolpost_model::{Mode, RuleOrigin};
+use toolpost_config::{ConfigFile, ConfigLayer, LayerTrust};
+use toolpost_model::{PermissionMode, RuleOrigin};
 
 use super::{resolve, trusted};
 
@@ -22,7 +22,7 @@ fn later_trusted_files_override_key_by_key() {
     let (config, notices) = resolve(&[trusted(&first), trusted(&second)]);
     assert_eq!(
         (config.mode, config.limits.queue, config.limits.sessions),
-        (Mode::Edits, 7, 6)
+        (PermissionMode::Edits, 7, 6)
     );
     assert_eq!(config.http.allowed_hosts, ["b.example"]);
     let rules: Vec<String> = config.rules.iter().map(ToString::to_string).collect();
@@ -39,9 +39,13 @@ fn later_trusted_files_override_key_by_key() {
 #[test]
 fn a_trusted_workspace_file_may_say_everything_and_keeps_its_origin() {
     let parsed = ConfigFile::parse("mode: bypass\nrules: [allow x]\n", "toolpost.yaml").unwrap();
-    let (config, notices) = resolve(&[Layer::new(parsed, Standing::Trusted, RuleOrigin::Project)]);
+    let (config, notices) = resolve(&[ConfigLayer::new(
+        parsed,
+        LayerTrust::Trusted,
+        RuleOrigin::Project,
+    )]);
     assert_eq!(
         (config.mode, config.rules[0].origin, notices.len()),
-        (Mode::Bypass, RuleOrigin::Project, 0)
+        (PermissionMode::Bypass, RuleOrigin::Project, 0)
     );
 }

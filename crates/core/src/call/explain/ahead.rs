@@ -5,18 +5,18 @@ use toolpost_model::{ErrorClass, HiddenReason, ToolError, Visibility};
 use crate::{
     flow::{
         approval::Approvals,
-        invocation::Call,
-        permission::{Change, ChangeKind},
+        invocation::PipelineCall,
+        permission::{DecisionChange, DecisionChangeKind},
     },
-    host::Inner,
+    host::HostInner,
 };
 
 pub(super) fn changes(
-    host: &Inner,
-    call: &Call,
+    host: &HostInner,
+    call: &PipelineCall,
     visibility: Option<Visibility>,
     error: Option<&ToolError>,
-) -> Vec<Change> {
+) -> Vec<DecisionChange> {
     let Some(error) = error else {
         return Vec::new();
     };
@@ -25,35 +25,39 @@ pub(super) fn changes(
     }
     let hint = || error.hint.clone().unwrap_or_else(|| error.message.clone());
     match error.class {
-        ErrorClass::UnknownTool => vec![Change::other(ChangeKind::Call, hint())],
-        ErrorClass::SchemaNotLoaded => vec![Change::other(ChangeKind::Discover, hint())],
+        ErrorClass::UnknownTool => vec![DecisionChange::other(DecisionChangeKind::Call, hint())],
+        ErrorClass::SchemaNotLoaded => {
+            vec![DecisionChange::other(DecisionChangeKind::Discover, hint())]
+        }
         ErrorClass::SchemaValidationFailed
         | ErrorClass::InvalidArguments
         | ErrorClass::SandboxViolation
         | ErrorClass::ResultTooLarge
         | ErrorClass::RequestConflict => {
-            vec![Change::other(
-                ChangeKind::Call,
+            vec![DecisionChange::other(
+                DecisionChangeKind::Call,
                 format!("send other arguments: {}", error.message),
             )]
         }
         ErrorClass::HookBlocked | ErrorClass::HookFailed => {
-            vec![Change::other(
-                ChangeKind::Hook,
+            vec![DecisionChange::other(
+                DecisionChangeKind::Hook,
                 "the hook that stopped it lets it pass",
             )]
         }
         ErrorClass::PermissionDenied if error.retry.needs_approval => match host.approvals {
             Approvals::Nobody => {
                 let text = "somebody is there to be asked: `toolpost serve` asks operators";
-                vec![Change::other(ChangeKind::Answer, text)]
+                vec![DecisionChange::other(DecisionChangeKind::Answer, text)]
             }
             Approvals::Ask { .. } => Vec::new(),
         },
         ErrorClass::SetupRequired
         | ErrorClass::DependencyUnavailable
         | ErrorClass::RateLimited
-        | ErrorClass::JournalUnavailable => vec![Change::other(ChangeKind::Setting, hint())],
+        | ErrorClass::JournalUnavailable => {
+            vec![DecisionChange::other(DecisionChangeKind::Setting, hint())]
+        }
         // The rules have had their say, or it is no end that a dry run comes to.
         ErrorClass::PermissionDenied
         | ErrorClass::PolicyBlocked
@@ -69,41 +73,44 @@ pub(super) fn changes(
 }
 
 /// What would show a tool that is hidden.
-fn shown(call: &Call, reason: HiddenReason) -> Option<Change> {
+fn shown(call: &PipelineCall, reason: HiddenReason) -> Option<DecisionChange> {
     let entry = &call.resolved.as_ref()?.entry;
     let requires = &entry.declaration().requires;
     let setting = |key: &str, value: bool| format!("{}: {value}", entry.id().setting_key(key));
     match reason {
         // The rules tell it themselves.
         HiddenReason::Policy => None,
-        HiddenReason::Disabled => Some(Change::setting(
+        HiddenReason::Disabled => Some(DecisionChange::setting(
             setting("enabled", true),
             "switch the tool on",
         )),
-        HiddenReason::Role if entry.settings.hidden => Some(Change::setting(
+        HiddenReason::Role if entry.settings.hidden => Some(DecisionChange::setting(
             setting("hidden", false),
             "show the tool to agents",
         )),
-        HiddenReason::Role => Some(Change::other(ChangeKind::Call, "call it as an operator")),
-        HiddenReason::Setup => Some(Change::other(
-            ChangeKind::Setting,
+        HiddenReason::Role => Some(DecisionChange::other(
+            DecisionChangeKind::Call,
+            "call it as an operator",
+        )),
+        HiddenReason::Setup => Some(DecisionChange::other(
+            DecisionChangeKind::Setting,
             "set up what the tool needs",
         )),
         HiddenReason::ModelCapability => {
             let needed = requires.model_capabilities.join(", ");
             let text = format!("open a session that says the model can: {needed}");
-            Some(Change::other(ChangeKind::Call, text))
+            Some(DecisionChange::other(DecisionChangeKind::Call, text))
         }
         HiddenReason::TaskScope => {
             let tasks = requires.tasks.join(", ");
-            Some(Change::other(
-                ChangeKind::Call,
+            Some(DecisionChange::other(
+                DecisionChangeKind::Call,
                 format!("open a session for one of: {tasks}"),
             ))
         }
         HiddenReason::Internal | HiddenReason::Companion => None,
-        HiddenReason::Deferred => Some(Change::other(
-            ChangeKind::Discover,
+        HiddenReason::Deferred => Some(DecisionChange::other(
+            DecisionChangeKind::Discover,
             "search for it with deferred tools included",
         )),
     }

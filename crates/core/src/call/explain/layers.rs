@@ -4,21 +4,21 @@ use serde::Serialize;
 use serde_json::Value;
 use toolpost_model::{
     Behavior, CancelSupport, ClassFact, EffectOrigin, ErrorClass, ExecutionKind, HiddenReason,
-    HookEvent, HookStanding, Lifecycle, Mode, ObservableInput, PersistStrategy, Role, SandboxPlan,
-    Stage, SurfaceId, ToolError, ToolId, Visibility,
+    HookEvent, HookStanding, Lifecycle, ObservableInput, PermissionMode, PersistStrategy,
+    PrincipalRole, SandboxPlan, Stage, SurfaceId, ToolError, ToolId, Visibility,
 };
 
 use super::super::{hooking, keeping, running, waiting};
 use crate::{
-    catalog::{Entry, Surface},
+    catalog::{CatalogEntry, Surface},
     flow::{
         approval::Approvals,
         hooks::InputMutation,
-        invocation::{Call, Deadline, MatchedBy, Resolved},
+        invocation::{CallDeadline, MatchedBy, PipelineCall, ResolvedTool},
         permission::{Account, ConsideredRule},
         scheduling::Outlook,
     },
-    host::Inner,
+    host::HostInner,
     record::blobs::StoragePlace,
 };
 
@@ -151,7 +151,7 @@ pub struct HookPlan {
 #[derive(Clone, Debug, Serialize)]
 pub struct PermissionLayer {
     /// What happens where no rule speaks.
-    pub mode: Mode,
+    pub mode: PermissionMode,
     /// The rules that could have spoken, those that did first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub considered: Vec<ConsideredRule>,
@@ -192,7 +192,7 @@ pub struct ExecutionLayer {
     pub kind: ExecutionKind,
     /// For how long, at most.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<Deadline>,
+    pub deadline: Option<CallDeadline>,
     /// What happens when it is told to stop.
     pub cancel: CancelSupport,
     /// What would confine its process, where it starts one.
@@ -261,8 +261,8 @@ fn is_zero(count: &usize) -> bool {
 }
 
 pub(super) fn of(
-    host: &Inner,
-    call: &Call,
+    host: &HostInner,
+    call: &PipelineCall,
     surface: &Surface,
     visibility: Option<Visibility>,
     account: Account,
@@ -303,7 +303,11 @@ pub(super) fn of(
     }
 }
 
-fn declaration(host: &Inner, call: &Call, entry: &Entry) -> Option<DeclarationLayer> {
+fn declaration(
+    host: &HostInner,
+    call: &PipelineCall,
+    entry: &CatalogEntry,
+) -> Option<DeclarationLayer> {
     Some(DeclarationLayer {
         tool_id: entry.id().clone(),
         name: entry.name().to_owned(),
@@ -313,7 +317,7 @@ fn declaration(host: &Inner, call: &Call, entry: &Entry) -> Option<DeclarationLa
     })
 }
 
-fn interface(entry: &Entry) -> InterfaceLayer {
+fn interface(entry: &CatalogEntry) -> InterfaceLayer {
     let interface = &entry.declaration().interface;
     InterfaceLayer {
         class: interface.safety.class,
@@ -326,9 +330,9 @@ fn interface(entry: &Entry) -> InterfaceLayer {
 }
 
 fn seen(
-    host: &Inner,
-    call: &Call,
-    entry: Option<&Entry>,
+    host: &HostInner,
+    call: &PipelineCall,
+    entry: Option<&CatalogEntry>,
     visibility: Option<Visibility>,
 ) -> &'static str {
     match (visibility, entry) {
@@ -343,7 +347,7 @@ fn seen(
     }
 }
 
-fn invocation(call: &Call, error: Option<&ToolError>) -> InvocationLayer {
+fn invocation(call: &PipelineCall, error: Option<&ToolError>) -> InvocationLayer {
     let reached = |stage: Stage| {
         call.transitions
             .iter()
@@ -369,7 +373,7 @@ fn invocation(call: &Call, error: Option<&ToolError>) -> InvocationLayer {
     }
 }
 
-fn scheduling(host: &Inner, call: &Call) -> Option<SchedulingLayer> {
+fn scheduling(host: &HostInner, call: &PipelineCall) -> Option<SchedulingLayer> {
     let unscheduled = call.effects.as_ref()?.unscheduled;
     let (now, refused) = match running::look_ahead(host, call) {
         None => (None, None),
@@ -383,7 +387,7 @@ fn scheduling(host: &Inner, call: &Call) -> Option<SchedulingLayer> {
     })
 }
 
-fn execution(host: &Inner, call: &Call, resolved: &Resolved) -> ExecutionLayer {
+fn execution(host: &HostInner, call: &PipelineCall, resolved: &ResolvedTool) -> ExecutionLayer {
     let entry = &resolved.entry;
     let profile = &entry.declaration().interface.execution;
     let input = call.inputs.call.as_ref();
@@ -408,7 +412,7 @@ fn execution(host: &Inner, call: &Call, resolved: &Resolved) -> ExecutionLayer {
     }
 }
 
-fn result(host: &Inner, call: &Call) -> ResultLayer {
+fn result(host: &HostInner, call: &PipelineCall) -> ResultLayer {
     let room = keeping::room(host, call);
     ResultLayer {
         inline_chars: room.limit,
@@ -416,7 +420,7 @@ fn result(host: &Inner, call: &Call) -> ResultLayer {
     }
 }
 
-fn persistence(host: &Inner, call: &Call) -> PersistenceLayer {
+fn persistence(host: &HostInner, call: &PipelineCall) -> PersistenceLayer {
     let room = keeping::room(host, call);
     let not_kept = match room.strategy {
         PersistStrategy::Inline => Some("it is shown whole, however large it is"),
@@ -431,7 +435,7 @@ fn persistence(host: &Inner, call: &Call) -> PersistenceLayer {
         ("search_result", room.readers.search),
     ];
     let kept = not_kept.is_none().then(|| {
-        let is_operator = call.session.principal().role == Role::Operator;
+        let is_operator = call.session.principal().role == PrincipalRole::Operator;
         let (place, folder) = match host.artifact_room.blobs.place() {
             StoragePlace::Memory => (KeptIn::Memory, None),
             StoragePlace::Folder(path) => (KeptIn::Folder, Some(path).filter(|_| is_operator)),

@@ -3,30 +3,30 @@
 use std::time::Instant;
 
 use toolpost_model::{
-    Content, Effects, ErrorClass, HookDeed, HookEvent, HookRun, HookStanding, ToolResult,
+    Effects, ErrorClass, HookDeed, HookEvent, HookRun, HookStanding, ResultContent, ToolResult,
 };
 
 use super::{
-    super::{Way, keeping},
-    Seen, TEXT_CHARS, ask, begun, limit, note_failure, take_words, told,
+    super::{StagePlan, keeping},
+    HookCallView, TEXT_CHARS, ask, begun, limit, note_failure, take_words, told,
 };
 use crate::{
     flow::{
         hooks::{HookError, HookOutput, OutputMutation},
-        invocation::Call,
+        invocation::PipelineCall,
         result::{self, Replacement},
     },
-    host::Inner,
+    host::HostInner,
 };
 
 /// Asks every hook in turn. Each sees the result as those before it left it; once it is withheld, only observers are
 /// still asked. A caller that stops waiting does not stop them: what a guard keeps back must not come out by a
 /// well-timed cancel.
 pub(in super::super) async fn post_hooks(
-    host: &Inner,
-    call: &mut Call,
+    host: &HostInner,
+    call: &mut PipelineCall,
     result: &mut ToolResult,
-    way: Way,
+    way: StagePlan,
 ) {
     let event = if result.outcome.is_success() {
         HookEvent::After
@@ -39,7 +39,7 @@ pub(in super::super) async fn post_hooks(
         if is_withheld && hook.standing() != HookStanding::Observer {
             continue;
         }
-        let Some(seen) = Seen::of(call, event, way) else {
+        let Some(seen) = HookCallView::of(call, event, way) else {
             break;
         };
         let began = Instant::now();
@@ -67,8 +67,8 @@ pub(in super::super) async fn post_hooks(
 }
 
 fn heed(
-    host: &Inner,
-    call: &mut Call,
+    host: &HostInner,
+    call: &mut PipelineCall,
     run: &mut HookRun,
     result: &mut ToolResult,
     output: HookOutput,
@@ -123,7 +123,7 @@ fn heed(
 }
 
 /// What the failure of a hook means after a call.
-fn fail(call: &mut Call, run: &mut HookRun, result: &mut ToolResult, error: &HookError) {
+fn fail(call: &mut PipelineCall, run: &mut HookRun, result: &mut ToolResult, error: &HookError) {
     note_failure(call, run, error);
     match run.standing {
         HookStanding::Guard => {
@@ -139,7 +139,7 @@ fn fail(call: &mut Call, run: &mut HookRun, result: &mut ToolResult, error: &Hoo
 
 /// Keeps the result from the caller. Where the tool never ran, the host's own words are all there is, and they stay.
 fn withhold(
-    call: &mut Call,
+    call: &mut PipelineCall,
     run: &mut HookRun,
     result: &mut ToolResult,
     class: ErrorClass,
@@ -156,7 +156,7 @@ fn withhold(
 }
 
 /// Tells the model what hooks had to say, each in a piece of its own.
-fn add_words(call: &mut Call, result: &mut ToolResult) {
+fn add_words(call: &mut PipelineCall, result: &mut ToolResult) {
     if call.hooks.context.is_empty() {
         return;
     }
@@ -164,17 +164,17 @@ fn add_words(call: &mut Call, result: &mut ToolResult) {
     let has_text = result
         .content
         .iter()
-        .any(|piece| matches!(piece, Content::Text { .. }));
+        .any(|piece| matches!(piece, ResultContent::Text { .. }));
     if let (false, Some(value)) = (has_text, &result.structured_content) {
-        result.content.push(Content::text(value.to_string()));
+        result.content.push(ResultContent::text(value.to_string()));
     }
     result
         .content
-        .extend(call.hooks.context.drain(..).map(Content::text));
+        .extend(call.hooks.context.drain(..).map(ResultContent::text));
 }
 
 fn size(result: &ToolResult) -> u64 {
-    let content: usize = result.content.iter().map(Content::size).sum();
+    let content: usize = result.content.iter().map(ResultContent::size).sum();
     let structured = result
         .structured_content
         .as_ref()

@@ -10,42 +10,51 @@ use toolpost_model::{
 
 use super::{
     super::{
-        Step, Way, lost_its_way,
+        StageExit, StagePlan, lost_its_way,
         prepare::{show, validate},
         waiting::patiently,
     },
-    Seen, TEXT_CHARS, ask, begun, limit, note_failure, take_words, told,
+    HookCallView, TEXT_CHARS, ask, begun, limit, note_failure, take_words, told,
 };
 use crate::{
     flow::{
         hooks::{Hook, HookError, HookOutput, InputMutation, Opinion, changed_fields, restored},
-        invocation::{Call, micros},
-        result::{self, Ending},
+        invocation::{PipelineCall, micros},
+        result::{self, CallEnding},
     },
-    host::Inner,
+    host::HostInner,
 };
 
 /// Asks every hook in turn. The first that stops the call, or that is a guard and fails, ends it.
-pub(in super::super) async fn pre_hooks(host: &Inner, call: &mut Call, way: Way) -> Step {
+pub(in super::super) async fn pre_hooks(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: StagePlan,
+) -> StageExit {
     for hook in &host.hooks {
         // A dry run changes nothing, so there is nothing to observe; what would decide is asked all the same.
-        if way == Way::Dry && hook.standing() == HookStanding::Observer {
+        if way == StagePlan::Dry && hook.standing() == HookStanding::Observer {
             continue;
         }
         if let Err(ending) = pass(host, call, &**hook, way).await {
-            return Step::End(ending);
+            return StageExit::End(ending);
         }
     }
     let Some(input) = &call.inputs.call else {
         return lost_its_way();
     };
     call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
-    Step::Next(Stage::Decide)
+    StageExit::Next(Stage::Decide)
 }
 
 /// Asks one hook and heeds it.
-async fn pass(host: &Inner, call: &mut Call, hook: &dyn Hook, way: Way) -> Result<(), Ending> {
-    let Some(seen) = Seen::of(call, HookEvent::Before, way) else {
+async fn pass(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    hook: &dyn Hook,
+    way: StagePlan,
+) -> Result<(), CallEnding> {
+    let Some(seen) = HookCallView::of(call, HookEvent::Before, way) else {
         return Err(result::internal(
             "a hook was to be asked about a call that nobody has looked at yet",
         ));
@@ -72,7 +81,7 @@ async fn pass(host: &Inner, call: &mut Call, hook: &dyn Hook, way: Way) -> Resul
 }
 
 /// What the failure of a hook means before a call.
-fn fail(call: &mut Call, run: &mut HookRun, error: &HookError) -> Result<(), Ending> {
+fn fail(call: &mut PipelineCall, run: &mut HookRun, error: &HookError) -> Result<(), CallEnding> {
     note_failure(call, run, error);
     let text = run.error.as_deref().unwrap_or_default();
     match run.standing {
@@ -91,11 +100,11 @@ fn fail(call: &mut Call, run: &mut HookRun, error: &HookError) -> Result<(), End
 
 /// Does what a hook wants. An error says that it wants what cannot be done; the call's own end is inside.
 fn heed(
-    host: &Inner,
-    call: &mut Call,
+    host: &HostInner,
+    call: &mut PipelineCall,
     run: &mut HookRun,
     output: HookOutput,
-) -> Result<Result<(), Ending>, HookError> {
+) -> Result<Result<(), CallEnding>, HookError> {
     // Before anything is heeded, so that a rewrite that cannot be had leaves nothing behind.
     let rewritten = match &output.arguments {
         Some(arguments) if output.stop.is_none() => Some(rewritten(host, call, arguments)?),
@@ -142,7 +151,11 @@ fn vote(behavior: Behavior, text: String) -> Vote {
 }
 
 /// A hook's arguments as a call's: with what it was not shown, and read like those of the model.
-fn rewritten(host: &Inner, call: &Call, arguments: &Value) -> Result<Arguments, HookError> {
+fn rewritten(
+    host: &HostInner,
+    call: &PipelineCall,
+    arguments: &Value,
+) -> Result<Arguments, HookError> {
     let (Some(input), Some(observable)) = (&call.inputs.call, &call.inputs.observable) else {
         return Err(HookError("there are no arguments to change".to_owned()));
     };
@@ -162,11 +175,11 @@ fn rewritten(host: &Inner, call: &Call, arguments: &Value) -> Result<Arguments, 
 /// Puts new arguments in place. They are checked like the model's own, and whoever allowed the old ones has said
 /// nothing of these.
 fn rewrite(
-    host: &Inner,
-    call: &mut Call,
+    host: &HostInner,
+    call: &mut PipelineCall,
     run: &mut HookRun,
     arguments: Arguments,
-) -> Result<(), Ending> {
+) -> Result<(), CallEnding> {
     let before = call
         .inputs
         .call
@@ -189,7 +202,7 @@ fn rewrite(
         arguments_before: None,
     });
     call.inputs.call = Some(CallInput::new(arguments));
-    if let Step::End(ending) = validate(host, call) {
+    if let StageExit::End(ending) = validate(host, call) {
         return Err(result::after_rewrite(&run.name, ending));
     }
     show(call);

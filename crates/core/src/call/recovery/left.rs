@@ -9,7 +9,7 @@ use toolpost_model::{
 };
 
 use crate::{
-    flow::approval::{Asked, No, Word, Yes},
+    flow::approval::{ApprovalAnswer, No, RecordedQuestion, Yes},
     record::{
         journal::{RecordKind, RequestKey, StoredRecord},
         rendering::{DecidedBody, RecordedCall, RecordedWay},
@@ -32,7 +32,7 @@ pub(super) struct OpenCall {
 /// How a call asked.
 #[derive(Clone)]
 pub(super) struct Asks {
-    pub(super) asked: Asked,
+    pub(super) asked: RecordedQuestion,
     pub(super) decision: Decision,
     /// The files it would run, as they were.
     pub(super) programs: Vec<ProgramFile>,
@@ -40,7 +40,7 @@ pub(super) struct Asks {
 
 /// A question that somebody may still have to do with.
 pub(super) struct LeftQuestion {
-    pub(super) asked: Asked,
+    pub(super) asked: RecordedQuestion,
     /// The call that asked last, as it asked.
     pub(super) raised_by: OpenCall,
     /// Calls without an end that wait for it.
@@ -94,10 +94,10 @@ impl DecidedBody {
     }
 
     /// What a call hears. `None`: what was approved is not all on record.
-    pub(super) fn word(&self) -> Option<Word> {
+    pub(super) fn word(&self) -> Option<ApprovalAnswer> {
         let (ask_id, by) = (self.ask_id, self.by.clone());
         match &self.verdict {
-            Verdict::Deny { feedback } => Some(Word::No(No {
+            Verdict::Deny { feedback } => Some(ApprovalAnswer::No(No {
                 ask_id,
                 by,
                 feedback: feedback.clone(),
@@ -106,7 +106,7 @@ impl DecidedBody {
             Verdict::Allow { arguments, .. } => {
                 let approves = self.approves?;
                 let (arguments, programs) = (arguments.clone(), self.programs.clone());
-                Some(Word::Yes(Yes {
+                Some(ApprovalAnswer::Yes(Yes {
                     ask_id,
                     by,
                     approves,

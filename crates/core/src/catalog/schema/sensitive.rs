@@ -26,7 +26,7 @@ const MARK: &str = "x-sensitive";
 /// The values are walked together with the schemas that apply to them, so a schema that refers to itself needs
 /// no bound: the arguments have one.
 pub(super) fn pointers(schema: &Value, has_marks: bool, instance: &Value) -> Vec<String> {
-    let mut search = Search {
+    let mut search = SensitiveFieldSearch {
         root: schema,
         found: Vec::new(),
     };
@@ -44,12 +44,12 @@ pub(super) fn has_marks(schema: &Value) -> bool {
     }
 }
 
-struct Search<'a> {
+struct SensitiveFieldSearch<'a> {
     root: &'a Value,
     found: Vec<String>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> SensitiveFieldSearch<'a> {
     /// Looks at what lies directly in `value`, to which `schemas` apply.
     fn inside(&mut self, value: &Value, schemas: &[&'a Value], pointer: &str) {
         let schemas = self.all_that_apply(schemas);

@@ -29,7 +29,7 @@ pub(crate) fn call_hash(
     principal: &Principal,
     salt: Option<&Salt>,
 ) -> CallHash {
-    let mut hash = Fields(Sha256::new());
+    let mut hash = CallHasher(Sha256::new());
     hash.field(salt.map_or(&[][..], |salt| &salt.0));
     hash.field(declaration.tool_id.as_str().as_bytes());
     hash.field(declaration.version.as_bytes());
@@ -39,8 +39,8 @@ pub(crate) fn call_hash(
     for used in &effects.uses {
         hash.field(used.key.as_str().as_bytes());
         hash.tag(match used.access {
-            toolpost_model::Access::Read => 0,
-            toolpost_model::Access::Write => 1,
+            toolpost_model::ResourceAccess::Read => 0,
+            toolpost_model::ResourceAccess::Write => 1,
         });
     }
     hash.optional(effects.confined.map(toolpost_model::SandboxProfile::as_str));
@@ -64,9 +64,9 @@ pub(crate) fn call_hash(
 }
 
 /// Every field goes in with its length or its kind in front, so that no two calls can share a text.
-struct Fields(Sha256);
+struct CallHasher(Sha256);
 
-impl Fields {
+impl CallHasher {
     fn tag(&mut self, kind: u8) {
         self.0.update([kind]);
     }
@@ -152,8 +152,8 @@ impl Fields {
 mod tests {
     use serde_json::{Value, json};
     use toolpost_model::{
-        Access, CallHash, Declaration, EffectClass, Effects, Principal, ProgramContent,
-        ProgramFile, ResourceKey,
+        CallHash, Declaration, EffectClass, Effects, Principal, ProgramContent, ProgramFile,
+        ResourceAccess, ResourceKey,
     };
 
     use super::{Salt, call_hash};
@@ -205,8 +205,12 @@ mod tests {
         newer.version = "2".to_owned();
         let other = Declaration::new("a.c".parse().unwrap(), "");
         let (write, agent) = (Effects::of(EffectClass::Write), Principal::agent("a"));
-        let read_a = write.clone().using(ResourceKey::path("/a"), Access::Read);
-        let write_a = write.clone().using(ResourceKey::path("/a"), Access::Write);
+        let read_a = write
+            .clone()
+            .using(ResourceKey::path("/a"), ResourceAccess::Read);
+        let write_a = write
+            .clone()
+            .using(ResourceKey::path("/a"), ResourceAccess::Write);
         let confined = write
             .clone()
             .confined_by(toolpost_model::SandboxProfile::ReadOnly);

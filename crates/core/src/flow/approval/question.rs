@@ -9,12 +9,12 @@ use toolpost_model::{
     Rule, RuleRef, Vote, is_hidden, visible_line,
 };
 
-use super::Key;
+use super::QuestionKey;
 use crate::{
     call::covering::CallHashes,
     flow::{
-        invocation::{Call, Resolved},
-        permission::{Facts, PolicyEngine},
+        invocation::{PipelineCall, ResolvedTool},
+        permission::{PermissionFacts, PolicyEngine},
     },
     record::redaction::ARGUMENT_MARK,
     session::Session,
@@ -26,13 +26,13 @@ const SUMMARY_CHARS: usize = 160;
 const SUMMARY_COMMANDS: usize = 3;
 
 /// A question as it was raised.
-pub(crate) struct Draft {
+pub(crate) struct ApprovalQuestion {
     pub(crate) request: PermissionRequest,
     /// The call whose records tell of the answer.
     pub(crate) owner: InvocationId,
     /// The rules behind the suggested lines.
     pub(crate) offered: Vec<Rule>,
-    pub(crate) about: About,
+    pub(crate) about: QuestionContext,
     /// What is asked about, as numbers.
     pub(crate) hashes: CallHashes,
     /// The files that the call would run, as they were looked at: no text of theirs is replaced.
@@ -42,8 +42,8 @@ pub(crate) struct Draft {
 }
 
 /// What other arguments are checked against.
-pub(crate) struct About {
-    pub(crate) resolved: Resolved,
+pub(crate) struct QuestionContext {
+    pub(crate) resolved: ResolvedTool,
     pub(crate) session: Arc<Session>,
     /// What hooks think of the call.
     pub(crate) opinions: Vec<Vote>,
@@ -61,9 +61,9 @@ pub(crate) struct Terms {
     pub(crate) changed_programs: Vec<ProgramChange>,
 }
 
-impl Draft {
-    pub(crate) fn key(&self) -> Key {
-        Key {
+impl ApprovalQuestion {
+    pub(crate) fn key(&self) -> QuestionKey {
+        QuestionKey {
             principal: self.request.principal.clone(),
             hash: self.request.call_hash,
         }
@@ -71,10 +71,14 @@ impl Draft {
 }
 
 /// Writes the question for a call that was decided to be asked about. `None`: it has not come that far.
-pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: &Terms) -> Option<Draft> {
+pub(crate) fn draft(
+    call: &PipelineCall,
+    engine: &dyn PolicyEngine,
+    terms: &Terms,
+) -> Option<ApprovalQuestion> {
     let resolved = call.resolved.as_ref()?;
     let (effects, decision) = (call.effects.as_ref()?, call.decision.as_ref()?);
-    let facts = Facts {
+    let facts = PermissionFacts {
         declaration: resolved.entry.declaration(),
         input: call.inputs.permission.as_ref(),
         effects,
@@ -128,7 +132,7 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: &Terms) -> Op
         .flatten();
     let input = call.inputs.call.as_ref()?;
     let tool = resolved.entry.label().to_owned();
-    Some(Draft {
+    Some(ApprovalQuestion {
         request: PermissionRequest {
             ask_id: terms.ask_id,
             call_hash: terms.hashes.whole,
@@ -157,7 +161,7 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: &Terms) -> Op
         },
         owner: call.live.id,
         offered,
-        about: About {
+        about: QuestionContext {
             resolved: resolved.clone(),
             session: Arc::clone(&call.session),
             opinions: call.hooks.opinions.clone(),

@@ -13,12 +13,14 @@ use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 use toolpost_model::{CallHash, InvocationId, PermissionRequest, Principal, ProgramFile, Rule};
 
-use super::{About, Closed, Draft, Late, Salt, Word};
+use super::{
+    ApprovalAnswer, ApprovalGrant, ApprovalQuestion, QuestionClosure, QuestionContext, Salt,
+};
 use crate::session::Session;
 
 /// Two calls with the same key ask the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct QuestionKey {
     pub(crate) principal: Principal,
     pub(crate) hash: CallHash,
 }
@@ -27,45 +29,45 @@ pub(crate) struct Key {
 const KEPT_CLOSED: usize = 1_024;
 
 pub(crate) struct Questions {
-    table: Mutex<Table>,
+    table: Mutex<QuestionTable>,
     changes: watch::Sender<u64>,
     limit: usize,
     pub(crate) salt: Salt,
 }
 
 #[derive(Default)]
-struct Table {
-    open: HashMap<InvocationId, Question>,
-    by_key: HashMap<Key, InvocationId>,
+struct QuestionTable {
+    open: HashMap<InvocationId, QuestionEntry>,
+    by_key: HashMap<QuestionKey, InvocationId>,
     /// Answers that nobody waited for.
-    late: HashMap<Key, Late>,
-    closed: VecDeque<(InvocationId, Closed)>,
+    late: HashMap<QuestionKey, ApprovalGrant>,
+    closed: VecDeque<(InvocationId, QuestionClosure)>,
 }
 
-struct Question {
-    draft: Arc<Draft>,
-    standing: Standing,
+struct QuestionEntry {
+    draft: Arc<ApprovalQuestion>,
+    standing: QuestionState,
     waiting: Vec<(InvocationId, Arc<Session>)>,
-    word: watch::Sender<Option<Word>>,
+    word: watch::Sender<Option<ApprovalAnswer>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum QuestionState {
     Opening,
     Open,
     Deciding,
 }
 
 /// What came of a call's coming to the table.
-pub(crate) enum Entered {
+pub(crate) enum QuestionAdmission {
     /// The question is new. It must be put on record and then be opened.
-    New(Seat),
+    New(QuestionWaiter),
     /// The same is being asked already.
-    Joined(Seat),
+    Joined(QuestionWaiter),
     /// It was answered before, when nobody waited.
-    Late(Late),
+    Late(ApprovalGrant),
     /// It is being put on record, or being answered: come again when that is over.
-    Busy(watch::Receiver<Option<Word>>),
+    Busy(watch::Receiver<Option<ApprovalAnswer>>),
     Full(TableFull),
 }
 
@@ -80,7 +82,7 @@ pub(crate) enum TableFull {
 
 /// Why a call leaves before it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum QuestionLeaveReason {
     /// It is over: canceled, or its caller is gone. Without another caller the question is withdrawn.
     GivenUp,
     /// Its caller stops waiting, or the host goes, and an answer is still wanted.
@@ -89,17 +91,17 @@ pub(crate) enum Why {
 
 /// Whether it could leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum QuestionLeaveReply {
     Gone,
     /// There is an answer, or one is being written down. It holds for this call.
     NotNow,
 }
 
 /// What an answer meets.
-pub(crate) enum Begun {
+pub(crate) enum VerdictAdmission {
     Deciding(Deciding),
-    Busy(watch::Receiver<Option<Word>>),
-    Closed(Closed),
+    Busy(watch::Receiver<Option<ApprovalAnswer>>),
+    Closed(QuestionClosure),
     Unknown,
 }
 
@@ -125,24 +127,24 @@ impl Questions {
     /// Brings a call to the table: it takes an answer, joins a question or raises one.
     pub(crate) fn enter(
         self: &Arc<Self>,
-        draft: Draft,
+        draft: ApprovalQuestion,
         call: InvocationId,
         session: &Arc<Session>,
-    ) -> Entered {
+    ) -> QuestionAdmission {
         let key = draft.key();
         let table = &mut *self.table.lock();
         if let Some(late) = table.late.remove(&key)
             && late.until > Instant::now()
         {
-            return Entered::Late(late);
+            return QuestionAdmission::Late(late);
         }
         if let Some(question) = table.by_key.get(&key).and_then(|id| table.open.get(id))
-            && question.standing != Standing::Open
+            && question.standing != QuestionState::Open
         {
-            return Entered::Busy(question.word.subscribe());
+            return QuestionAdmission::Busy(question.word.subscribe());
         }
         if let Err(full) = table.has_room(&key.principal, self.limit) {
-            return Entered::Full(full);
+            return QuestionAdmission::Full(full);
         }
         let waiter = (call, Arc::clone(session));
         if let Some(id) = table.by_key.get(&key)
@@ -151,7 +153,7 @@ impl Questions {
             question.waiting.push(waiter);
             let (draft, word) = (Arc::clone(&question.draft), question.word.subscribe());
             self.changed();
-            return Entered::Joined(Seat {
+            return QuestionAdmission::Joined(QuestionWaiter {
                 questions: Arc::clone(self),
                 draft,
                 call,
@@ -164,28 +166,28 @@ impl Questions {
             watch::Sender::new(None),
         );
         let questions = Arc::clone(self);
-        let seat = Seat {
+        let seat = QuestionWaiter {
             questions,
             draft: Arc::clone(&draft),
             call,
             word: word.subscribe(),
         };
         table.by_key.insert(key, ask_id);
-        let (standing, waiting) = (Standing::Opening, vec![waiter]);
+        let (standing, waiting) = (QuestionState::Opening, vec![waiter]);
         table.open.insert(
             ask_id,
-            Question {
+            QuestionEntry {
                 draft,
                 standing,
                 waiting,
                 word,
             },
         );
-        Entered::New(seat)
+        QuestionAdmission::New(seat)
     }
 
     /// Puts a question back on the table that nobody waits for: its caller was told to come again.
-    pub(crate) fn restore(&self, draft: Draft) {
+    pub(crate) fn restore(&self, draft: ApprovalQuestion) {
         let (key, ask_id) = (draft.key(), draft.request.ask_id);
         let table = &mut *self.table.lock();
         let is_known = table.by_key.contains_key(&key) || table.open.contains_key(&ask_id);
@@ -196,9 +198,9 @@ impl Questions {
         let (draft, word) = (Arc::new(draft), watch::Sender::new(None));
         table.open.insert(
             ask_id,
-            Question {
+            QuestionEntry {
                 draft,
-                standing: Standing::Open,
+                standing: QuestionState::Open,
                 waiting: Vec::new(),
                 word,
             },
@@ -207,7 +209,7 @@ impl Questions {
     }
 
     /// Keeps an answer for the next call that asks the same.
-    pub(crate) fn keep(&self, late: Late) {
+    pub(crate) fn keep(&self, late: ApprovalGrant) {
         let table = &mut *self.table.lock();
         if table.late.len() >= self.limit.max(1) {
             let soonest = table
@@ -228,7 +230,7 @@ impl Questions {
         without_files: CallHash,
     ) -> Option<Vec<ProgramFile>> {
         let table = self.table.lock();
-        let is_same = |late: &&Late| {
+        let is_same = |late: &&ApprovalGrant| {
             late.key.principal == *principal && late.without_files == Some(without_files)
         };
         table
@@ -236,8 +238,8 @@ impl Questions {
             .values()
             .filter(is_same)
             .find_map(|late| match &late.word {
-                Word::Yes(yes) if yes.arguments.is_none() => Some(yes.programs.clone()),
-                Word::Yes(_) | Word::No(_) | Word::Expired => None,
+                ApprovalAnswer::Yes(yes) if yes.arguments.is_none() => Some(yes.programs.clone()),
+                ApprovalAnswer::Yes(_) | ApprovalAnswer::No(_) | ApprovalAnswer::Expired => None,
             })
     }
 
@@ -247,8 +249,8 @@ impl Questions {
         let shown = table
             .open
             .values()
-            .filter(|question| question.standing != Standing::Opening);
-        let mut requests: Vec<PermissionRequest> = shown.map(Question::shown).collect();
+            .filter(|question| question.standing != QuestionState::Opening);
+        let mut requests: Vec<PermissionRequest> = shown.map(QuestionEntry::shown).collect();
         requests.sort_unstable_by_key(|request| (request.asked_at, request.ask_id));
         requests
     }
@@ -258,39 +260,41 @@ impl Questions {
         let found = table
             .open
             .get(&id)
-            .filter(|question| question.standing != Standing::Opening);
-        found.map(Question::shown)
+            .filter(|question| question.standing != QuestionState::Opening);
+        found.map(QuestionEntry::shown)
     }
 
     pub(crate) fn count(&self) -> usize {
         self.table.lock().open.len()
     }
 
-    pub(crate) fn closed(&self, id: InvocationId) -> Option<Closed> {
+    pub(crate) fn closed(&self, id: InvocationId) -> Option<QuestionClosure> {
         self.table.lock().closed_as(id)
     }
 
     /// Takes a question to answer it. Nobody else can until this is over.
-    pub(crate) fn begin(self: &Arc<Self>, id: InvocationId) -> Begun {
+    pub(crate) fn begin(self: &Arc<Self>, id: InvocationId) -> VerdictAdmission {
         let table = &mut *self.table.lock();
         let Some(question) = table.open.get_mut(&id) else {
-            return table.closed_as(id).map_or(Begun::Unknown, Begun::Closed);
+            return table
+                .closed_as(id)
+                .map_or(VerdictAdmission::Unknown, VerdictAdmission::Closed);
         };
         match question.standing {
-            Standing::Opening | Standing::Deciding => {
-                return Begun::Busy(question.word.subscribe());
+            QuestionState::Opening | QuestionState::Deciding => {
+                return VerdictAdmission::Busy(question.word.subscribe());
             }
-            Standing::Open => {}
+            QuestionState::Open => {}
         }
         if question.draft.deadline <= Instant::now() {
-            table.close(id, Closed::Expired, Some(Word::Expired));
+            table.close(id, QuestionClosure::Expired, Some(ApprovalAnswer::Expired));
             self.changed();
-            return Begun::Closed(Closed::Expired);
+            return VerdictAdmission::Closed(QuestionClosure::Expired);
         }
-        question.standing = Standing::Deciding;
+        question.standing = QuestionState::Deciding;
         let (draft, waiting) = (Arc::clone(&question.draft), question.waiting.len());
         let session = question.session();
-        Begun::Deciding(Deciding {
+        VerdictAdmission::Deciding(Deciding {
             questions: Arc::clone(self),
             draft,
             waiting,
@@ -307,12 +311,12 @@ impl Questions {
             table
                 .open
                 .iter()
-                .filter(|(_, question)| question.standing == Standing::Open)
+                .filter(|(_, question)| question.standing == QuestionState::Open)
         };
         let over = open().filter(|(_, question)| question.draft.deadline <= now);
         let over: Vec<InvocationId> = over.map(|(id, _)| *id).collect();
         for id in &over {
-            table.close(*id, Closed::Expired, Some(Word::Expired));
+            table.close(*id, QuestionClosure::Expired, Some(ApprovalAnswer::Expired));
         }
         if !over.is_empty() {
             self.changed();
@@ -326,34 +330,39 @@ impl Questions {
             .min()
     }
 
-    fn leave(&self, ask_id: InvocationId, call: InvocationId, why: Why) -> Left {
+    fn leave(
+        &self,
+        ask_id: InvocationId,
+        call: InvocationId,
+        why: QuestionLeaveReason,
+    ) -> QuestionLeaveReply {
         let table = &mut *self.table.lock();
         let Some(question) = table.open.get_mut(&ask_id) else {
-            return Left::NotNow;
+            return QuestionLeaveReply::NotNow;
         };
         let Some(place) = question
             .waiting
             .iter()
             .position(|(waiter, _)| *waiter == call)
         else {
-            return Left::Gone;
+            return QuestionLeaveReply::Gone;
         };
         match question.standing {
-            Standing::Deciding => return Left::NotNow,
-            Standing::Opening => table.close(ask_id, Closed::Withdrawn, None),
-            Standing::Open => {
+            QuestionState::Deciding => return QuestionLeaveReply::NotNow,
+            QuestionState::Opening => table.close(ask_id, QuestionClosure::Withdrawn, None),
+            QuestionState::Open => {
                 question.waiting.remove(place);
-                if question.waiting.is_empty() && why == Why::GivenUp {
-                    table.close(ask_id, Closed::Withdrawn, None);
+                if question.waiting.is_empty() && why == QuestionLeaveReason::GivenUp {
+                    table.close(ask_id, QuestionClosure::Withdrawn, None);
                 }
             }
         }
         self.changed();
-        Left::Gone
+        QuestionLeaveReply::Gone
     }
 }
 
-impl Table {
+impl QuestionTable {
     /// A caller may take half of the room, so that nobody keeps the others from asking.
     fn has_room(&self, principal: &Principal, limit: usize) -> Result<(), TableFull> {
         let (mut all, mut own) = (0, 0);
@@ -374,7 +383,7 @@ impl Table {
         }
     }
 
-    fn close(&mut self, id: InvocationId, how: Closed, word: Option<Word>) {
+    fn close(&mut self, id: InvocationId, how: QuestionClosure, word: Option<ApprovalAnswer>) {
         let Some(question) = self.open.remove(&id) else {
             return;
         };
@@ -388,7 +397,7 @@ impl Table {
         }
     }
 
-    fn closed_as(&self, id: InvocationId) -> Option<Closed> {
+    fn closed_as(&self, id: InvocationId) -> Option<QuestionClosure> {
         self.closed
             .iter()
             .rev()
@@ -397,7 +406,7 @@ impl Table {
     }
 }
 
-impl Question {
+impl QuestionEntry {
     /// The session an answer for a session is for: that of the call that raised the question, or, once that one has
     /// left, of the one that has waited longest.
     fn session(&self) -> Arc<Session> {
@@ -418,14 +427,14 @@ impl Question {
 }
 
 /// A call's place at a question. Dropped without another word, the call has given up.
-pub(crate) struct Seat {
+pub(crate) struct QuestionWaiter {
     questions: Arc<Questions>,
-    draft: Arc<Draft>,
+    draft: Arc<ApprovalQuestion>,
     call: InvocationId,
-    word: watch::Receiver<Option<Word>>,
+    word: watch::Receiver<Option<ApprovalAnswer>>,
 }
 
-impl Seat {
+impl QuestionWaiter {
     /// The question as everybody at it sees it.
     pub(crate) fn request(&self) -> &PermissionRequest {
         &self.draft.request
@@ -439,20 +448,20 @@ impl Seat {
             .lock()
             .open
             .get_mut(&self.draft.request.ask_id)
-            && question.standing == Standing::Opening
+            && question.standing == QuestionState::Opening
         {
-            question.standing = Standing::Open;
+            question.standing = QuestionState::Open;
             question.word.send_modify(|_| ());
         }
         self.questions.changed();
     }
 
     /// Waits for the answer.
-    pub(crate) async fn word(&mut self) -> Word {
+    pub(crate) async fn word(&mut self) -> ApprovalAnswer {
         match self.word.wait_for(Option::is_some).await {
-            Ok(word) => word.clone().unwrap_or(Word::Expired),
+            Ok(word) => word.clone().unwrap_or(ApprovalAnswer::Expired),
             // Never seen: a question with somebody at it is closed with a word only.
-            Err(_) => Word::Expired,
+            Err(_) => ApprovalAnswer::Expired,
         }
     }
 
@@ -461,24 +470,27 @@ impl Seat {
         let _ = self.word.changed().await;
     }
 
-    pub(crate) fn leave(&mut self, why: Why) -> Left {
+    pub(crate) fn leave(&mut self, why: QuestionLeaveReason) -> QuestionLeaveReply {
         self.word.mark_unchanged();
         self.questions
             .leave(self.draft.request.ask_id, self.call, why)
     }
 }
 
-impl Drop for Seat {
+impl Drop for QuestionWaiter {
     fn drop(&mut self) {
-        self.questions
-            .leave(self.draft.request.ask_id, self.call, Why::GivenUp);
+        self.questions.leave(
+            self.draft.request.ask_id,
+            self.call,
+            QuestionLeaveReason::GivenUp,
+        );
     }
 }
 
 /// A question while it is being answered. Dropped without an answer, it is open again.
 pub(crate) struct Deciding {
     questions: Arc<Questions>,
-    pub(crate) draft: Arc<Draft>,
+    pub(crate) draft: Arc<ApprovalQuestion>,
     /// The calls the answer is for. None leaves and none comes until this is over.
     pub(crate) waiting: usize,
     pub(crate) session: Arc<Session>,
@@ -486,7 +498,7 @@ pub(crate) struct Deciding {
 }
 
 impl Deciding {
-    pub(crate) fn about(&self) -> &About {
+    pub(crate) fn about(&self) -> &QuestionContext {
         &self.draft.about
     }
 
@@ -495,11 +507,16 @@ impl Deciding {
     }
 
     /// The answer is on record: tells it to everybody, or keeps it where nobody waits.
-    pub(crate) fn finish(mut self, word: Word, closed: Closed, kept_until: Option<Instant>) {
+    pub(crate) fn finish(
+        mut self,
+        word: ApprovalAnswer,
+        closed: QuestionClosure,
+        kept_until: Option<Instant>,
+    ) {
         self.is_over = true;
         if let Some(until) = kept_until {
             let (key, without_files) = (self.draft.key(), self.draft.hashes.without_files);
-            self.questions.keep(Late {
+            self.questions.keep(ApprovalGrant {
                 key,
                 without_files,
                 word: word.clone(),
@@ -526,7 +543,7 @@ impl Drop for Deciding {
             .open
             .get_mut(&self.draft.request.ask_id)
         {
-            question.standing = Standing::Open;
+            question.standing = QuestionState::Open;
             question.word.send_modify(|_| ());
         }
         self.questions.changed();

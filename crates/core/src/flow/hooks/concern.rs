@@ -1,11 +1,14 @@
 //! Which calls a hook is for.
 
 use toolpost_model::{
-    Behavior, Effects, Mode, PermissionInput, ReasonType, Rule, RuleOrigin, Selector, ToolPattern,
+    Behavior, Effects, PermissionInput, PermissionMode, ReasonType, Rule, RuleOrigin, Selector,
+    ToolPattern,
 };
 
 use super::HookCall;
-use crate::flow::permission::{Facts, Places, Policy, PolicyEngine as _, PolicySpec};
+use crate::flow::permission::{
+    PathBaseFolders, PermissionFacts, Policy, PolicyEngine as _, PolicySpec,
+};
 
 /// Which calls a hook is for: those of any of its tools that a selector fits. The selector is read as in a rule that
 /// denies, on the arguments that the tool would get and not on what hooks are shown of them; and where nobody can tell
@@ -34,11 +37,15 @@ impl Concern {
     }
 
     /// Of those only the ones that a selector fits. Its paths begin in `places`.
-    pub fn when(mut self, selector: Selector, places: Places) -> Result<Self, ConcernError> {
+    pub fn when(
+        mut self,
+        selector: Selector,
+        places: PathBaseFolders,
+    ) -> Result<Self, ConcernError> {
         let written = selector.to_string();
         let rules = vec![Rule::new(Behavior::Deny, selector, RuleOrigin::Cli, "when")];
         let spec = PolicySpec {
-            mode: Mode::Bypass,
+            mode: PermissionMode::Bypass,
             rules,
             places,
             ..PolicySpec::default()
@@ -77,7 +84,7 @@ fn is_caught(policy: &Policy, call: &HookCall<'_>) -> bool {
         ..call.known.effects()
     };
     let input = PermissionInput::new(call.known.input.arguments().clone());
-    let decision = policy.decide(&Facts {
+    let decision = policy.decide(&PermissionFacts {
         declaration: call.declaration,
         input: Some(&input),
         effects: &effects,

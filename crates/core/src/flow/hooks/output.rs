@@ -1,7 +1,7 @@
 //! What a hook wants.
 
 use serde_json::Value;
-use toolpost_model::{Behavior, Content, HookEvent, HookStanding};
+use toolpost_model::{Behavior, HookEvent, HookStanding, ResultContent};
 
 /// A hook broke, or said something that makes no sense where it said it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ pub struct HookOutput {
     pub arguments: Option<Value>,
     /// Other content, after the call. Structured content that is not given anew with it is left out: it would still
     /// tell what was replaced.
-    pub output: Option<Vec<Content>>,
+    pub output: Option<Vec<ResultContent>>,
     /// Other structured content, after the call.
     pub structured: Option<Value>,
     /// Further text for the model, told with the result and under the hook's name.
@@ -57,7 +57,7 @@ impl HookOutput {
     /// Other content for the model, as text.
     pub fn replace(text: impl Into<String>, reason: impl Into<String>) -> Self {
         Self {
-            output: Some(vec![Content::text(text)]),
+            output: Some(vec![ResultContent::text(text)]),
             reason: Some(reason.into()),
             ..Self::default()
         }

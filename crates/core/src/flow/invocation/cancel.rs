@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
-use toolpost_model::{Principal, PrincipalName, Role};
+use toolpost_model::{Principal, PrincipalName, PrincipalRole};
 
-use super::{Call, LateAnswer, LiveCall};
+use super::{LateAnswer, LiveCall, PipelineCall};
 
 /// Why a call was told to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum CancelReason {
 
 /// A word to stop.
 #[derive(Debug)]
-pub(crate) struct Cancellation {
+pub(crate) struct CallCancellation {
     pub(super) reason: CancelReason,
     /// `None`: the host itself.
     pub(super) by: Option<Principal>,
@@ -45,7 +45,7 @@ pub(crate) struct CancellationBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'a PrincipalName>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<Role>,
+    role: Option<PrincipalRole>,
     #[serde(skip_serializing_if = "Option::is_none")]
     requested_at: Option<Timestamp>,
     /// When the work was known to have stopped. `None`: the host stopped listening, and the work may go on.
@@ -57,7 +57,7 @@ impl LiveCall {
     /// Tells the call to stop. `by` is the principal that asks for it, where it is not the host.
     pub(crate) fn cancel(&self, reason: CancelReason, by: Option<&Principal>) {
         // The first reason stays: it is the one that stopped the work.
-        let cancellation = Cancellation {
+        let cancellation = CallCancellation {
             reason,
             by: by.cloned(),
             requested_at: crate::port::now(),
@@ -79,7 +79,7 @@ impl LiveCall {
     }
 
     /// The first word to stop that was meant for this call itself.
-    pub(crate) fn cancellation(&self) -> Option<&Cancellation> {
+    pub(crate) fn cancellation(&self) -> Option<&CallCancellation> {
         self.cancellation.get()
     }
 
@@ -88,7 +88,7 @@ impl LiveCall {
     }
 }
 
-impl Call {
+impl PipelineCall {
     /// Who stopped it, when and whether it obeyed, where it was told to stop.
     pub(super) fn cancellation_body(&self) -> Option<CancellationBody<'_>> {
         let reason = self.live.cancel_reason()?;

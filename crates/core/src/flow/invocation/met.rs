@@ -5,19 +5,19 @@ use jiff::Timestamp;
 use serde::Serialize;
 use toolpost_model::Visibility;
 
-use super::{Call, CancellationBody};
+use super::{CancellationBody, PipelineCall};
 use crate::flow::scheduling::WaitReason;
 
 /// What a call met on its way.
 #[derive(Default)]
-pub(crate) struct Met {
+pub(crate) struct CallCircumstances {
     /// What it waited for, in the order it came upon it.
     pub(crate) waited_for: Vec<WaitReason>,
     /// It ran alone in its session.
     pub(crate) alone: bool,
     /// The tool was deferred, and had been shown.
     pub(crate) deferred: bool,
-    pub(crate) deadline: Option<Deadline>,
+    pub(crate) deadline: Option<CallDeadline>,
     pub(crate) late: Option<LateAnswer>,
     /// When the work of a call that was told to stop had ended.
     pub(crate) work_ended_at: Option<Timestamp>,
@@ -37,7 +37,7 @@ pub enum MatchedBy {
 
 /// How long a call may run, and who says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Deadline {
+pub struct CallDeadline {
     /// So many milliseconds from when the tool begins.
     pub ms: u64,
     /// Who says so.
@@ -106,14 +106,14 @@ pub(crate) struct MetBody<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     alone: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    deadline: Option<Deadline>,
+    deadline: Option<CallDeadline>,
     #[serde(skip_serializing_if = "Option::is_none")]
     late: Option<LateAnswer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cancellation: Option<CancellationBody<'a>>,
 }
 
-impl Call {
+impl PipelineCall {
     /// By which of its tool's names it asked.
     pub(crate) fn matched_by(&self) -> Option<MatchedBy> {
         let entry = &self.resolved.as_ref()?.entry;
@@ -126,7 +126,7 @@ impl Call {
 
     /// What it met, where that is worth a word.
     pub(crate) fn met_body(&self) -> Option<MetBody<'_>> {
-        let Met {
+        let CallCircumstances {
             waited_for,
             alone,
             deferred,

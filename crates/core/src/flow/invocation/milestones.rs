@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolpost_model::{Event, EventBody, Progress};
+use toolpost_model::{Event, EventBody, ToolProgress};
 
 use crate::record::redaction::CallRedactor;
 
@@ -40,7 +40,7 @@ impl Milestones {
     /// Looks at an event. Progress, status and the events of modules are milestones.
     pub(crate) fn pass(&mut self, seq: u64, at_us: u64, body: &EventBody) {
         let body = match body {
-            EventBody::Progress(progress) => EventBody::Progress(Progress {
+            EventBody::Progress(progress) => EventBody::Progress(ToolProgress {
                 message: bounded(&progress.message),
                 ..*progress
             }),
@@ -181,7 +181,7 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::json;
-    use toolpost_model::{EventBody, Progress, SessionId};
+    use toolpost_model::{EventBody, SessionId, ToolProgress};
 
     use super::Milestones;
     use crate::record::redaction::{CallRedactor, KnownSecrets};
@@ -189,9 +189,9 @@ mod tests {
     fn told(events: u64) -> Vec<u64> {
         let mut milestones = Milestones::default();
         for seq in 1..=events {
-            let body = EventBody::Progress(Progress {
+            let body = EventBody::Progress(ToolProgress {
                 done: Some(seq),
-                ..Progress::default()
+                ..ToolProgress::default()
             });
             milestones.pass(seq, seq, &body);
         }
@@ -214,9 +214,9 @@ mod tests {
             EventBody::Status {
                 message: long.clone(),
             },
-            EventBody::Progress(Progress {
+            EventBody::Progress(ToolProgress {
                 message: long.clone(),
-                ..Progress::default()
+                ..ToolProgress::default()
             }),
             EventBody::module_event("m:e", &session, None, json!({ "a": long })),
             EventBody::module_event(&long, &session, None, json!(1)),

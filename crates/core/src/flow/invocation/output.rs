@@ -7,10 +7,10 @@ use crate::record::redaction::{CallRedactor, StreamRedactor};
 /// What is held back of each stream of one call.
 #[derive(Default)]
 pub(super) struct Outputs {
-    streams: Vec<Carried>,
+    streams: Vec<RedactedOutputStream>,
 }
 
-struct Carried {
+struct RedactedOutputStream {
     stream: OutputStream,
     redactor: StreamRedactor,
     /// The last piece that came, without its text: its counts are good for what is held back of it.
@@ -33,7 +33,7 @@ impl Outputs {
                 text: String::new(),
                 ..*chunk
             };
-            self.streams.push(Carried {
+            self.streams.push(RedactedOutputStream {
                 stream: chunk.stream,
                 redactor: redactor.stream(),
                 last,
@@ -61,7 +61,7 @@ impl Outputs {
 
     /// What is still held back, once nothing more comes.
     pub(super) fn finish(&mut self) -> Vec<OutputChunk> {
-        let rest = |mut carried: Carried| {
+        let rest = |mut carried: RedactedOutputStream| {
             let mut clean = Vec::new();
             let _: Redactions = carried.redactor.finish(&mut clean);
             OutputChunk {

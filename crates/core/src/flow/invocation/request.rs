@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use toolpost_model::{
-    BatchPlace, Caller, Event, ModelInput, NativeCallId, RequestId, TraceContext,
+    BatchPlace, ConsultableCaller, Event, ModelInput, NativeCallId, RequestId, TraceContext,
 };
 
 use crate::{
-    call::{Answer, OnDrop},
+    call::{OnDrop, RecordedResult},
     session::Session,
 };
 
@@ -42,16 +42,16 @@ pub struct CallRequest {
     /// as with `patience`; a call that runs is stopped.
     pub total_time: Option<Duration>,
     /// Who hears of what happens on the way, and of the end.
-    pub listener: Option<Arc<dyn Listener>>,
+    pub listener: Option<Arc<dyn EventListener>>,
     /// Whether the caller hears of the call before its end, so that accepting it must be on record first.
-    pub acknowledged: Acknowledged,
+    pub acknowledged: AcknowledgementTiming,
     /// Its place among the calls of one turn: what it waits for, and what its failure means for the others.
     pub batch: Option<BatchPlace>,
     /// The caller does not wait for it: it outlives its handle and its caller's patience, and its end is asked for by
     /// its id. What ends it early is a cancellation, its deadline or the end of its session.
     pub background: bool,
     /// Who can be asked something while it runs.
-    pub caller: Option<Arc<dyn Caller>>,
+    pub caller: Option<Arc<dyn ConsultableCaller>>,
     /// What the caller said beside the arguments, for tools of the same system: MCP's `_meta`. It is passed on and not
     /// recorded.
     pub meta: Option<Box<Map<String, Value>>>,
@@ -74,7 +74,7 @@ impl CallRequest {
             nested_patience: None,
             total_time: None,
             listener: None,
-            acknowledged: Acknowledged::AtTheEnd,
+            acknowledged: AcknowledgementTiming::AtTheEnd,
             batch: None,
             background: false,
             caller: None,
@@ -83,9 +83,11 @@ impl CallRequest {
     }
 
     /// When its caller hears of it. That a call goes on in the background is something to hear before its end.
-    pub(crate) fn told(&self) -> Acknowledged {
+    pub(crate) fn told(&self) -> AcknowledgementTiming {
         match self.acknowledged {
-            Acknowledged::AtTheEnd if self.background => Acknowledged::OnceOnRecord,
+            AcknowledgementTiming::AtTheEnd if self.background => {
+                AcknowledgementTiming::OnceOnRecord
+            }
             told => told,
         }
     }
@@ -120,10 +122,10 @@ impl Patience {
 
 /// Hears what happens to a call. Called from the call's own task, so it never waits: what it cannot take is lost
 /// and counted.
-pub trait Listener: Send + Sync + 'static {
+pub trait EventListener: Send + Sync + 'static {
     /// Which events it wants.
-    fn wants(&self) -> Wants {
-        Wants::Everything
+    fn wants(&self) -> EventInterest {
+        EventInterest::Everything
     }
 
     /// Whether the caller behind it waits for the answer. When the host stops, a parked call whose caller waits is
@@ -133,18 +135,18 @@ pub trait Listener: Send + Sync + 'static {
     }
 
     /// Takes an event, or gives it up.
-    fn hear(&self, event: Event) -> Heard;
+    fn hear(&self, event: Event) -> EventDelivery;
 
     /// The call is over and on record. Told once, after the last event, to the listener of a call that was
     /// under way; a repeat or a refusal is in the handle at once.
-    fn ended(&self, answer: &Arc<Answer>) {
+    fn ended(&self, answer: &Arc<RecordedResult>) {
         let _ = answer;
     }
 }
 
 /// Which events a listener wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wants {
+pub enum EventInterest {
     /// None, only the end.
     Nothing,
     /// What the tool reports.
@@ -155,7 +157,7 @@ pub enum Wants {
 
 /// What became of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum EventDelivery {
     /// It was taken.
     Taken,
     /// The listener is gone or behind.
@@ -163,19 +165,19 @@ pub enum Heard {
 }
 
 /// A full channel loses events, never time.
-impl Listener for mpsc::Sender<Event> {
-    fn hear(&self, event: Event) -> Heard {
+impl EventListener for mpsc::Sender<Event> {
+    fn hear(&self, event: Event) -> EventDelivery {
         if self.try_send(event).is_ok() {
-            Heard::Taken
+            EventDelivery::Taken
         } else {
-            Heard::Lost
+            EventDelivery::Lost
         }
     }
 }
 
 /// When the caller first hears that its call was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Acknowledged {
+pub enum AcknowledgementTiming {
     /// With the answer.
     AtTheEnd,
     /// Before it.

@@ -4,16 +4,16 @@
 mod changes;
 
 use serde::Serialize;
-use toolpost_model::{Access, Behavior, EffectClass, Rule, RuleRef, Selector};
+use toolpost_model::{Behavior, EffectClass, ResourceAccess, Rule, RuleRef, Selector};
 
 use super::{
-    Facts, PartDecision, decision,
-    hearing::{Hearing, Silence, Verdict},
-    parts::{Part, Parts, Subject},
+    PartDecision, PermissionFacts, decision,
+    hearing::{Hearing, JudgementReport, Silence},
+    parts::{PermissionPart, PermissionParts, Subject},
     policy::Policy,
 };
 
-pub use changes::{Change, ChangeKind};
+pub use changes::{DecisionChange, DecisionChangeKind};
 
 /// More rules than this nobody reads; those that spoke come first.
 const TOLD_RULES: usize = 64;
@@ -33,7 +33,7 @@ pub struct Account {
     /// How many more there are.
     pub left_out: usize,
     /// What would lead to another answer.
-    pub changes: Vec<Change>,
+    pub changes: Vec<DecisionChange>,
 }
 
 /// A rule that could have spoken of a call.
@@ -68,8 +68,8 @@ pub enum RuleVoice {
     Silent,
 }
 
-pub(super) fn of(policy: &Policy, facts: &Facts<'_>) -> Account {
-    let parts = Parts::of(facts, &policy.places);
+pub(super) fn of(policy: &Policy, facts: &PermissionFacts<'_>) -> Account {
+    let parts = PermissionParts::of(facts, &policy.places);
     let hearing = Hearing::open(policy, facts, &parts);
     let verdict = hearing.judge();
     let mut account = Account {
@@ -87,7 +87,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts<'_>) -> Account {
 fn considered(
     policy: &Policy,
     hearing: &Hearing<'_>,
-    verdict: &Verdict<'_>,
+    verdict: &JudgementReport<'_>,
 ) -> Vec<ConsideredRule> {
     let behavior = decision::behavior(policy, verdict);
     let deciding = verdict.decided.rule();
@@ -153,7 +153,10 @@ fn is_about(rule: &Rule, hearing: &Hearing<'_>) -> bool {
     let (declaration, parts) = (hearing.facts.declaration, &hearing.parts.all);
     let any = |wanted: fn(&Subject) -> bool| parts.iter().any(|part| wanted(&part.subject));
     let has_class = |class: EffectClass| {
-        class == hearing.facts.effects.class || parts.iter().any(|part: &Part| part.class == class)
+        class == hearing.facts.effects.class
+            || parts
+                .iter()
+                .any(|part: &PermissionPart| part.class == class)
     };
     match &rule.selector {
         Selector::Tool { tools, .. } => tools.matches(&declaration.tool_id, &declaration.aliases),
@@ -162,7 +165,7 @@ fn is_about(rule: &Rule, hearing: &Hearing<'_>) -> bool {
             matches!(
                 subject,
                 Subject::Path {
-                    access: Access::Read,
+                    access: ResourceAccess::Read,
                     ..
                 }
             )
@@ -171,7 +174,7 @@ fn is_about(rule: &Rule, hearing: &Hearing<'_>) -> bool {
             matches!(
                 subject,
                 Subject::Path {
-                    access: Access::Write,
+                    access: ResourceAccess::Write,
                     ..
                 }
             )

@@ -1,16 +1,16 @@
 //! How the class of a part of a call was found, where the arguments told it: commands, paths, addresses.
 
 use toolpost_command::shortened;
-use toolpost_model::{Access, ClassFact, ClassFinding, EffectClass};
+use toolpost_model::{ClassFact, ClassFinding, EffectClass, ResourceAccess};
 
 use super::{
-    Facts,
-    parts::{Part, Subject},
+    PermissionFacts,
+    parts::{PermissionPart, Subject},
 };
 
 /// The finding that gave a part its class. `None`: the tool has the same class for all arguments, and this part has
 /// no other.
-pub(super) fn finding(facts: &Facts<'_>, part: &Part) -> Option<ClassFinding> {
+pub(super) fn finding(facts: &PermissionFacts<'_>, part: &PermissionPart) -> Option<ClassFinding> {
     facts.input?;
     let by_input = match facts.declaration.interface.safety.class {
         ClassFact::ByInput => true,
@@ -22,7 +22,7 @@ pub(super) fn finding(facts: &Facts<'_>, part: &Part) -> Option<ClassFinding> {
     })
 }
 
-fn found(part: &Part) -> String {
+fn found(part: &PermissionPart) -> String {
     if let Some(opaque) = &part.opaque {
         return opaque.clone();
     }
@@ -45,14 +45,14 @@ fn found(part: &Part) -> String {
         }
         Subject::Path {
             path,
-            access: Access::Read,
+            access: ResourceAccess::Read,
             ..
         } => {
             format!("`{}` is a path that it reads", path.as_str())
         }
         Subject::Path {
             path,
-            access: Access::Write,
+            access: ResourceAccess::Write,
             ..
         } => match part.class {
             EffectClass::Write => format!("`{}` is a path that it writes", path.as_str()),

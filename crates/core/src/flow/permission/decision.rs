@@ -1,16 +1,20 @@
 //! The decision as it is recorded and told.
 
-use toolpost_model::{Behavior, Decision, DecisionReason, Mode, ReasonType, RuleRef};
+use toolpost_model::{Behavior, Decision, DecisionReason, PermissionMode, ReasonType, RuleRef};
 
 use super::{
-    Facts, PartDecision, classifier,
-    hearing::{Ground, Hearing, Verdict},
-    parts::Parts,
+    PartDecision, PermissionFacts, classifier,
+    hearing::{Ground, Hearing, JudgementReport},
+    parts::PermissionParts,
     policy::Policy,
     suggest,
 };
 
-pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Decision {
+pub(super) fn write(
+    policy: &Policy,
+    hearing: &Hearing<'_>,
+    verdict: &JudgementReport<'_>,
+) -> Decision {
     let facts = hearing.facts;
     let part = verdict.decided.part.map(|place| &hearing.parts.all[place]);
     let class = part.map_or(facts.effects.class, |part| part.class);
@@ -33,7 +37,7 @@ pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_
         class: facts.effects.class,
         mode: policy.mode,
         also_matched: others.map(|rule| RuleRef::from(*rule)).collect(),
-        subject: part.and_then(super::parts::Part::text),
+        subject: part.and_then(super::parts::PermissionPart::text),
         opaque: hearing.parts.opaque.clone(),
         notes: policy.notes.to_vec(),
         classified,
@@ -51,9 +55,9 @@ pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_
 /// The judgements of the parts, as they are told.
 pub(super) fn of_parts(
     policy: &Policy,
-    facts: &Facts<'_>,
-    parts: &Parts,
-    verdict: &Verdict<'_>,
+    facts: &PermissionFacts<'_>,
+    parts: &PermissionParts,
+    verdict: &JudgementReport<'_>,
 ) -> Vec<PartDecision> {
     let told = verdict
         .of_parts
@@ -72,9 +76,9 @@ pub(super) fn of_parts(
 }
 
 /// What follows from a verdict in the policy's mode.
-pub(super) fn behavior(policy: &Policy, verdict: &Verdict<'_>) -> Behavior {
+pub(super) fn behavior(policy: &Policy, verdict: &JudgementReport<'_>) -> Behavior {
     match verdict.decided.behavior {
-        Behavior::Ask if policy.mode == Mode::NeverAsk => Behavior::Deny,
+        Behavior::Ask if policy.mode == PermissionMode::NeverAsk => Behavior::Deny,
         behavior => behavior,
     }
 }
@@ -83,7 +87,7 @@ pub(super) fn behavior(policy: &Policy, verdict: &Verdict<'_>) -> Behavior {
 fn hint(
     policy: &Policy,
     hearing: &Hearing<'_>,
-    verdict: &Verdict<'_>,
+    verdict: &JudgementReport<'_>,
     reason: &DecisionReason,
 ) -> Option<String> {
     if verdict.decided.behavior == Behavior::Allow {
@@ -143,7 +147,7 @@ fn hint(
 }
 
 /// The flags that would have let the call through.
-fn start_with(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> String {
+fn start_with(policy: &Policy, hearing: &Hearing<'_>, verdict: &JudgementReport<'_>) -> String {
     let by_mode = || {
         let parts = verdict.of_parts.iter().zip(&hearing.parts.all);
         parts
@@ -151,12 +155,17 @@ fn start_with(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> 
             .map(|(_, part)| part.class)
     };
     let confined = hearing.facts.effects.confined;
-    let lets =
-        |mode: &Mode| by_mode().all(|class| mode.behavior(class, confined) == Behavior::Allow);
-    let mode = [Mode::Edits, Mode::Sandboxed, Mode::Bypass]
-        .into_iter()
-        .find(lets)
-        .unwrap_or(Mode::Bypass);
+    let lets = |mode: &PermissionMode| {
+        by_mode().all(|class| mode.behavior(class, confined) == Behavior::Allow)
+    };
+    let mode = [
+        PermissionMode::Edits,
+        PermissionMode::Sandboxed,
+        PermissionMode::Bypass,
+    ]
+    .into_iter()
+    .find(lets)
+    .unwrap_or(PermissionMode::Bypass);
     match suggest::flags(policy, hearing, verdict) {
         Some(flags) => format!("start the host with `{flags}` or `--mode {mode}`"),
         None => format!("start the host with `--mode {mode}`"),

@@ -10,8 +10,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use serde::Serialize;
 use serde_json::Value;
 use toolpost_model::{
-    AuthorityKind, AuthorityName, Behavior, BoxFuture, Declaration, Effects, InvocationId, Mode,
-    ObservableInput, Principal, RuleRef, SessionId, canonical_json,
+    AuthorityKind, AuthorityName, Behavior, BoxFuture, Declaration, Effects, InvocationId,
+    ObservableInput, PermissionMode, Principal, RuleRef, SessionId, canonical_json,
 };
 
 pub(crate) use kept_answers::KeptAnswers;
@@ -44,7 +44,7 @@ pub struct AuthorityQuestion<'a> {
     /// What the call will do, without sensitive values.
     pub effects: &'a Effects,
     /// The mode in force.
-    pub mode: Mode,
+    pub mode: PermissionMode,
     /// Nothing will run: somebody wants to know what would happen.
     pub is_dry_run: bool,
 }
@@ -62,7 +62,7 @@ struct WrittenQuestion<'a> {
     tool: AskedTool<'a>,
     arguments: &'a ObservableInput,
     effects: &'a Effects,
-    mode: Mode,
+    mode: PermissionMode,
     dry_run: bool,
 }
 

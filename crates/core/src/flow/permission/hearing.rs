@@ -8,18 +8,18 @@ mod request;
 use std::sync::Arc;
 
 use toolpost_model::{
-    Access, ArgumentKind, Behavior, Condition, DecisionReason, EffectClass, Mode, PathCaution,
-    ReasonType, Remember, Rule, RuleOrigin, Selector,
+    ArgumentKind, Behavior, Condition, DecisionReason, EffectClass, PathCaution, PermissionMode,
+    ReasonType, Remember, ResourceAccess, Rule, RuleOrigin, Selector,
 };
 
-pub(super) use judgement::{Ground, Judgement, Verdict};
+pub(super) use judgement::{Ground, Judgement, JudgementReport};
 
 use request::NamingAllows;
 
 use super::{
-    Facts,
-    index::Place,
-    parts::{Part, Parts, Subject, runs_unconfined},
+    PermissionFacts,
+    index::RulePosition,
+    parts::{PermissionPart, PermissionParts, Subject, runs_unconfined},
     policy::Policy,
     snapshot::{Snapshot, ToolRules},
 };
@@ -27,16 +27,16 @@ use super::{
 /// One call before the rules.
 pub(super) struct Hearing<'a> {
     policy: &'a Policy,
-    pub(super) facts: &'a Facts<'a>,
-    pub(super) parts: &'a Parts,
-    layers: Vec<Layer<'a>>,
+    pub(super) facts: &'a PermissionFacts<'a>,
+    pub(super) parts: &'a PermissionParts,
+    layers: Vec<RuleLayer<'a>>,
     /// The rules that speak of the call as a whole, and so of every part of it.
-    whole: Vec<Heard<'a>>,
+    whole: Vec<OrderedRule<'a>>,
     /// Rules that are not heard, for whoever wants to know what would follow without them.
     without: Vec<&'a Rule>,
 }
 
-struct Layer<'a> {
+struct RuleLayer<'a> {
     /// Its place among the layers.
     number: usize,
     snapshot: &'a Snapshot,
@@ -45,9 +45,9 @@ struct Layer<'a> {
 
 /// A rule, and its place in the list of all.
 #[derive(Clone, Copy)]
-pub(super) struct Heard<'a> {
+pub(super) struct OrderedRule<'a> {
     pub(super) rule: &'a Rule,
-    order: (usize, Place),
+    order: (usize, RulePosition),
 }
 
 /// Why a rule that could be about a call does not speak of it.
@@ -62,18 +62,22 @@ pub(super) enum Silence {
 }
 
 impl<'a> Hearing<'a> {
-    pub(super) fn open(policy: &'a Policy, facts: &'a Facts<'a>, parts: &'a Parts) -> Self {
+    pub(super) fn open(
+        policy: &'a Policy,
+        facts: &'a PermissionFacts<'a>,
+        parts: &'a PermissionParts,
+    ) -> Self {
         Self::open_without(policy, facts, parts, Vec::new())
     }
 
     /// The same as if these rules had not been written.
     pub(super) fn open_without(
         policy: &'a Policy,
-        facts: &'a Facts<'a>,
-        parts: &'a Parts,
+        facts: &'a PermissionFacts<'a>,
+        parts: &'a PermissionParts,
         without: Vec<&'a Rule>,
     ) -> Self {
-        let layer = |(number, snapshot): (usize, &'a Arc<Snapshot>)| Layer {
+        let layer = |(number, snapshot): (usize, &'a Arc<Snapshot>)| RuleLayer {
             number,
             snapshot: snapshot.as_ref(),
             tool: snapshot.of_tool(facts.declaration),
@@ -127,12 +131,12 @@ impl<'a> Hearing<'a> {
     }
 
     /// The rules that speak of a part.
-    pub(super) fn speakers(&self, part: &Part) -> Vec<&'a Rule> {
+    pub(super) fn speakers(&self, part: &PermissionPart) -> Vec<&'a Rule> {
         self.votes(part).all().map(|heard| heard.rule).collect()
     }
 
-    pub(super) fn judge(&self) -> Verdict<'a> {
-        let mut matched: Vec<Heard<'a>> = Vec::new();
+    pub(super) fn judge(&self) -> JudgementReport<'a> {
+        let mut matched: Vec<OrderedRule<'a>> = Vec::new();
         let mut of_parts = Vec::with_capacity(self.parts.all.len());
         let mut naming_allows = NamingAllows::default();
         for (place, part) in self.parts.all.iter().enumerate() {
@@ -183,7 +187,7 @@ impl<'a> Hearing<'a> {
         // Parts and layers are heard in turn, and a layer must read like the same rules in one list.
         matched.sort_by_key(|heard| heard.order);
         let matched = matched.into_iter().map(|heard| heard.rule).collect();
-        Verdict {
+        JudgementReport {
             decided,
             of_parts,
             matched,
@@ -191,7 +195,7 @@ impl<'a> Hearing<'a> {
         }
     }
 
-    fn votes(&self, part: &Part) -> Votes<'a> {
+    fn votes(&self, part: &PermissionPart) -> Votes<'a> {
         let mut votes = Votes {
             bare: self.whole.clone(),
             exact: Vec::new(),
@@ -222,7 +226,7 @@ impl<'a> Hearing<'a> {
     }
 
     /// The rules of a layer whose matchers fit a part.
-    fn exact(&self, layer: &Layer<'a>, part: &Part) -> Vec<Place> {
+    fn exact(&self, layer: &RuleLayer<'a>, part: &PermissionPart) -> Vec<RulePosition> {
         let (snapshot, tool) = (layer.snapshot, &layer.tool);
         let mut found;
         match &part.subject {
@@ -263,8 +267,8 @@ impl<'a> Hearing<'a> {
         found
     }
 
-    fn outcome(&self, part: &Part, votes: &Votes<'a>) -> (Behavior, Ground<'a>) {
-        let denies = |heard: &Heard<'a>| {
+    fn outcome(&self, part: &PermissionPart, votes: &Votes<'a>) -> (Behavior, Ground<'a>) {
+        let denies = |heard: &OrderedRule<'a>| {
             heard.rule.effect == Behavior::Deny && heard.rule.delegate.is_none()
         };
         if let Some(rule) = first(votes.all().filter(denies)) {
@@ -276,7 +280,7 @@ impl<'a> Hearing<'a> {
         }
         let allows = votes.allows(part);
         let answered = allows.iter().any(|heard| is_an_answer(heard.rule));
-        let unanswered = |heard: &Heard<'a>| {
+        let unanswered = |heard: &OrderedRule<'a>| {
             // Whoever answers on this machine does not answer for the machine's owner.
             let stands =
                 heard.rule.remember == Remember::Never || heard.rule.origin == RuleOrigin::Policy;
@@ -312,17 +316,17 @@ impl<'a> Hearing<'a> {
     }
 
     /// Why nobody can tell whether a rule that denies or asks speaks of a part, and which rule that is.
-    fn unreadable(&self, part: &Part) -> Option<(String, &'a Rule)> {
+    fn unreadable(&self, part: &PermissionPart) -> Option<(String, &'a Rule)> {
         if let Some(why) = &part.opaque {
             let kind = match &part.subject {
                 Subject::Command(_) => ArgumentKind::Command,
                 Subject::Unread(kind, _) => *kind,
                 Subject::Path {
-                    access: Access::Read,
+                    access: ResourceAccess::Read,
                     ..
                 } => ArgumentKind::ReadPath,
                 Subject::Path {
-                    access: Access::Write,
+                    access: ResourceAccess::Write,
                     ..
                 } => ArgumentKind::WritePath,
                 Subject::Request(_) => ArgumentKind::Url,
@@ -402,7 +406,7 @@ impl<'a> Hearing<'a> {
     /// thousands.
     fn earliest<'l>(
         &self,
-        lists: impl Iterator<Item = (&'l Layer<'a>, &'l [Place])>,
+        lists: impl Iterator<Item = (&'l RuleLayer<'a>, &'l [RulePosition])>,
     ) -> Option<&'a Rule>
     where
         'a: 'l,
@@ -471,10 +475,12 @@ impl<'a> Hearing<'a> {
     /// The paths that steer agents and that no rule allows by name.
     pub(super) fn open_path_cautions(&self) -> impl Iterator<Item = &'a PathCaution> {
         let cautions: &'a [PathCaution] = match self.policy.mode {
-            Mode::Bypass => &[],
-            Mode::Plan | Mode::NeverAsk | Mode::Default | Mode::Edits | Mode::Sandboxed => {
-                &self.facts.effects.path_cautions
-            }
+            PermissionMode::Bypass => &[],
+            PermissionMode::Plan
+            | PermissionMode::NeverAsk
+            | PermissionMode::Default
+            | PermissionMode::Edits
+            | PermissionMode::Sandboxed => &self.facts.effects.path_cautions,
         };
         cautions
             .iter()
@@ -482,7 +488,7 @@ impl<'a> Hearing<'a> {
     }
 
     fn is_allowed_by_name(&self, caution: &PathCaution) -> bool {
-        let subject = Part::of_change(&caution.key).map(|part| part.subject);
+        let subject = PermissionPart::of_change(&caution.key).map(|part| part.subject);
         let Some(Subject::Path { path, .. }) = subject else {
             return false;
         };
@@ -491,7 +497,7 @@ impl<'a> Hearing<'a> {
             found.extend(
                 layer
                     .snapshot
-                    .of_access(Access::Write)
+                    .of_access(ResourceAccess::Write)
                     .index
                     .for_path(&path),
             );
@@ -513,28 +519,31 @@ impl<'a> Hearing<'a> {
     }
 }
 
-impl Heard<'_> {
-    fn standing(&self) -> (RuleOrigin, (usize, Place)) {
+impl OrderedRule<'_> {
+    fn standing(&self) -> (RuleOrigin, (usize, RulePosition)) {
         (self.rule.origin, self.order)
     }
 }
 
-impl<'a> Layer<'a> {
-    fn heard<'p>(&'p self, places: &'p [Place]) -> impl Iterator<Item = Heard<'a>> + use<'a, 'p> {
-        places.iter().map(|&place| Heard {
+impl<'a> RuleLayer<'a> {
+    fn heard<'p>(
+        &'p self,
+        places: &'p [RulePosition],
+    ) -> impl Iterator<Item = OrderedRule<'a>> + use<'a, 'p> {
+        places.iter().map(|&place| OrderedRule {
             rule: self.rule(place),
             order: (self.number, place),
         })
     }
 
-    fn rule(&self, place: Place) -> &'a Rule {
+    fn rule(&self, place: RulePosition) -> &'a Rule {
         let snapshot: &'a Snapshot = self.snapshot;
         &snapshot.get(place).rule
     }
 
     fn takes(
         &self,
-        place: Place,
+        place: RulePosition,
         asks: impl Fn(&super::matcher::Matcher, Behavior) -> bool,
     ) -> bool {
         let compiled = self.snapshot.get(place);
@@ -548,18 +557,18 @@ impl<'a> Layer<'a> {
 /// The rules that speak of one part.
 struct Votes<'a> {
     /// Those that speak of the call or of its class.
-    bare: Vec<Heard<'a>>,
+    bare: Vec<OrderedRule<'a>>,
     /// Those whose matchers fit.
-    exact: Vec<Heard<'a>>,
+    exact: Vec<OrderedRule<'a>>,
 }
 
 impl<'a> Votes<'a> {
-    fn all(&self) -> impl Iterator<Item = Heard<'a>> {
+    fn all(&self) -> impl Iterator<Item = OrderedRule<'a>> {
         self.bare.iter().chain(&self.exact).copied()
     }
 
     /// Those that allow the part. An allow without a pattern covers unreadable parts, too.
-    fn allows(&self, part: &Part) -> Vec<Heard<'a>> {
+    fn allows(&self, part: &PermissionPart) -> Vec<OrderedRule<'a>> {
         let heard = self
             .bare
             .iter()
@@ -572,8 +581,8 @@ impl<'a> Votes<'a> {
 }
 
 /// The one of the highest standing, of equals the earliest.
-fn first<'a>(heard: impl Iterator<Item = Heard<'a>>) -> Option<Heard<'a>> {
-    heard.min_by_key(Heard::standing)
+fn first<'a>(heard: impl Iterator<Item = OrderedRule<'a>>) -> Option<OrderedRule<'a>> {
+    heard.min_by_key(OrderedRule::standing)
 }
 
 /// Whether an allow is what a person answered when asked: it answers a rule that asks, too.

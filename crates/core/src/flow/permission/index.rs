@@ -10,31 +10,31 @@ use super::{
     matcher::Matcher,
     path_pattern::PathPattern,
     places::PlainPath,
-    url_pattern::{HostPattern, Request},
+    url_pattern::{HostPattern, PlannedUrlRequest},
 };
 
 /// A rule's place in its snapshot.
-pub(super) type Place = u32;
+pub(super) type RulePosition = u32;
 
 /// Rules by what their matchers mean.
 #[derive(Debug, Default)]
 pub(super) struct MatcherIndex {
     /// By the name of the program.
-    programs: HashMap<Box<str>, Vec<Place>>,
+    programs: HashMap<Box<str>, Vec<RulePosition>>,
     /// By the folder they begin with.
-    folders: HashMap<Box<str>, Vec<Place>>,
+    folders: HashMap<Box<str>, Vec<RulePosition>>,
     /// By a name that must be among the parts of the path.
-    names: HashMap<Box<str>, Vec<Place>>,
-    hosts: HashMap<Box<str>, Vec<Place>>,
-    domains: HashMap<Box<str>, Vec<Place>>,
+    names: HashMap<Box<str>, Vec<RulePosition>>,
+    hosts: HashMap<Box<str>, Vec<RulePosition>>,
+    domains: HashMap<Box<str>, Vec<RulePosition>>,
     /// Those that no index finds.
-    any_command: Vec<Place>,
-    any_path: Vec<Place>,
-    any_request: Vec<Place>,
+    any_command: Vec<RulePosition>,
+    any_path: Vec<RulePosition>,
+    any_request: Vec<RulePosition>,
 }
 
 impl MatcherIndex {
-    pub(super) fn add(&mut self, place: Place, matcher: &Matcher) {
+    pub(super) fn add(&mut self, place: RulePosition, matcher: &Matcher) {
         let Some(readings) = matcher.readings() else {
             self.any_command.push(place);
             self.any_path.push(place);
@@ -68,7 +68,7 @@ impl MatcherIndex {
         }
     }
 
-    fn add_path(&mut self, place: Place, pattern: &PathPattern) {
+    fn add_path(&mut self, place: RulePosition, pattern: &PathPattern) {
         for alternative in &pattern.alternatives {
             let list = match (alternative.beginning(), alternative.name()) {
                 (Some(folder), _) => self.folders.entry(folder.into()).or_default(),
@@ -81,7 +81,7 @@ impl MatcherIndex {
         }
     }
 
-    pub(super) fn for_command(&self, command: &SimpleCommand) -> Vec<Place> {
+    pub(super) fn for_command(&self, command: &SimpleCommand) -> Vec<RulePosition> {
         let mut found = self.any_command.clone();
         // One program with many names hides the other one in its first argument.
         let mut look_up = |name: &str| found.extend(self.programs.get(name).into_iter().flatten());
@@ -97,7 +97,7 @@ impl MatcherIndex {
         in_order(found)
     }
 
-    pub(super) fn for_path(&self, path: &PlainPath) -> Vec<Place> {
+    pub(super) fn for_path(&self, path: &PlainPath) -> Vec<RulePosition> {
         let mut found = self.any_path.clone();
         if !self.folders.is_empty() {
             found.extend(
@@ -116,7 +116,7 @@ impl MatcherIndex {
         in_order(found)
     }
 
-    pub(super) fn for_request(&self, request: &Request) -> Vec<Place> {
+    pub(super) fn for_request(&self, request: &PlannedUrlRequest) -> Vec<RulePosition> {
         let mut found = self.any_request.clone();
         found.extend(self.hosts.get(request.host()).into_iter().flatten());
         let mut domain = request.host();
@@ -129,7 +129,7 @@ impl MatcherIndex {
 }
 
 /// A rule is found once, and the rules in the order they were written.
-fn in_order(mut found: Vec<Place>) -> Vec<Place> {
+fn in_order(mut found: Vec<RulePosition>) -> Vec<RulePosition> {
     found.sort_unstable();
     found.dedup();
     found
@@ -150,13 +150,13 @@ fn program_of(pattern: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use proptest::{collection::vec, prelude::*, sample::select};
-    use toolpost_model::{Access, Behavior};
+    use toolpost_model::{Behavior, ResourceAccess};
 
-    use super::{Matcher, MatcherIndex, PlainPath, Request};
-    use crate::flow::permission::places::Places;
+    use super::{Matcher, MatcherIndex, PlainPath, PlannedUrlRequest};
+    use crate::flow::permission::places::PathBaseFolders;
 
-    fn places() -> Places {
-        Places {
+    fn places() -> PathBaseFolders {
+        PathBaseFolders {
             workspace: Some("/w".into()),
             home: Some("/h".into()),
             roots: Vec::new(),
@@ -188,7 +188,7 @@ mod tests {
             index.add(7, &matcher);
             let path = PlainPath::of(&path).unwrap();
             for effect in [Behavior::Allow, Behavior::Deny] {
-                for access in [Access::Read, Access::Write] {
+                for access in [ResourceAccess::Read, ResourceAccess::Write] {
                     if matcher.takes_path(effect, &path, access) {
                         prop_assert_eq!(index.for_path(&path), vec![7], "{} on {:?}", text, path);
                     }
@@ -221,7 +221,7 @@ mod tests {
             let matcher = Matcher::of_requests(&format!("https://{host}/*")).unwrap();
             let mut index = MatcherIndex::default();
             index.add(7, &matcher);
-            let request = Request::parse(&format!("https://{request}/x"), None).unwrap();
+            let request = PlannedUrlRequest::parse(&format!("https://{request}/x"), None).unwrap();
             if matcher.takes_request(Behavior::Deny, &request) {
                 prop_assert_eq!(index.for_request(&request), vec![7], "{} on {:?}", host, request);
             }

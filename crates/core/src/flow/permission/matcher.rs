@@ -1,20 +1,20 @@
 //! What stands between the brackets of a rule. The rule does not say whether it means commands, paths or requests:
 //! the argument it meets does, so it is read in every way at once.
 
-use toolpost_command::{CommandPattern, PatternError, SimpleCommand};
-use toolpost_model::{Access, Behavior};
+use toolpost_command::{CommandPattern, CommandPatternError, SimpleCommand};
+use toolpost_model::{Behavior, ResourceAccess};
 
 use super::{
     path_pattern::{PathPattern, PathPatternError},
-    places::{Places, PlainPath},
-    url_pattern::{Request, UrlPattern, UrlPatternError},
+    places::{PathBaseFolders, PlainPath},
+    url_pattern::{PlannedUrlRequest, UrlPattern, UrlPatternError},
 };
 
 /// Why a text means nothing.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MatcherError {
     #[error(transparent)]
-    Command(#[from] PatternError),
+    Command(#[from] CommandPatternError),
     #[error(transparent)]
     Path(#[from] PathPatternError),
     #[error(transparent)]
@@ -40,7 +40,7 @@ pub(super) struct Readings {
 
 impl Matcher {
     /// Reads a tool's matcher; it must mean something in one of its readings.
-    pub(super) fn parse(text: &str, places: &Places) -> Result<Self, MatcherError> {
+    pub(super) fn parse(text: &str, places: &PathBaseFolders) -> Result<Self, MatcherError> {
         if matches!(text.trim(), "*" | "**") {
             return Ok(Self::Anything);
         }
@@ -60,7 +60,7 @@ impl Matcher {
     }
 
     /// The matcher of `fs.read` and `fs.write`.
-    pub(super) fn of_paths(text: &str, places: &Places) -> Result<Self, MatcherError> {
+    pub(super) fn of_paths(text: &str, places: &PathBaseFolders) -> Result<Self, MatcherError> {
         let path = PathPattern::parse(text, places)?;
         Ok(Self::Text(Box::new(Readings {
             command: None,
@@ -111,7 +111,12 @@ impl Matcher {
     }
 
     /// Whether a rule of this effect speaks of a path.
-    pub(super) fn takes_path(&self, effect: Behavior, path: &PlainPath, access: Access) -> bool {
+    pub(super) fn takes_path(
+        &self,
+        effect: Behavior,
+        path: &PlainPath,
+        access: ResourceAccess,
+    ) -> bool {
         match (self.readings().map(|readings| &readings.path), effect) {
             (None, _) => true,
             (Some(pattern), Behavior::Allow) => {
@@ -125,13 +130,14 @@ impl Matcher {
 
     /// Whether a rule that allows writing a path does so by its name, and not for everything that lies beside it.
     pub(super) fn names_path(&self, path: &PlainPath) -> bool {
-        let allows = |path: &PlainPath| self.takes_path(Behavior::Allow, path, Access::Write);
+        let allows =
+            |path: &PlainPath| self.takes_path(Behavior::Allow, path, ResourceAccess::Write);
         allows(path) && !allows(&path.sibling())
     }
 
     /// Whether a rule of this effect speaks of a request. Unlike a command or a path, few texts can be read as one,
     /// so one that cannot was not meant to be.
-    pub(super) fn takes_request(&self, effect: Behavior, request: &Request) -> bool {
+    pub(super) fn takes_request(&self, effect: Behavior, request: &PlannedUrlRequest) -> bool {
         match (self.readings().map(|readings| &readings.url), effect) {
             (None, _) => true,
             (Some(None), _) => false,

@@ -6,17 +6,18 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 use toolpost_command::{
-    Analysis, Directory, Redirect, RedirectAccess, SimpleCommand, SpelledIn, analyze_with,
+    Analysis, CommandDirectory, Redirect, RedirectAccess, SimpleCommand, SpelledIn, analyze_with,
     command_text, shortened,
 };
 use toolpost_model::{
-    Access, ArgumentKind, ArgumentMeaning, EffectClass, ExecutionKind, ResourceKey, SandboxProfile,
+    ArgumentKind, ArgumentMeaning, EffectClass, ExecutionKind, ResourceAccess, ResourceKey,
+    SandboxProfile,
 };
 
 use super::{
-    Facts,
-    places::{Places, PlainPath},
-    url_pattern::Request,
+    PermissionFacts,
+    places::{PathBaseFolders, PlainPath},
+    url_pattern::PlannedUrlRequest,
 };
 
 /// More paths or URLs than this are not looked at one by one; the rest of the call is opaque then.
@@ -28,7 +29,7 @@ const TOLD_REASONS: usize = 16;
 
 /// One thing that a call does.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct PermissionPart {
     /// What sort of effect it is.
     pub(super) class: EffectClass,
     pub(super) subject: Subject,
@@ -46,18 +47,18 @@ pub(super) enum Subject {
     Command(Box<SimpleCommand>),
     Path {
         path: PlainPath,
-        access: Access,
+        access: ResourceAccess,
         /// The shell opens it, for a command: the tool's own rules are about commands then.
         redirect: bool,
     },
-    Request(Box<Request>),
+    Request(Box<PlannedUrlRequest>),
     /// An argument of which only the kind is known, and what is shown of it.
     Unread(ArgumentKind, String),
     /// The call beside its other parts.
     Whole,
 }
 
-impl Part {
+impl PermissionPart {
     fn of(class: EffectClass, subject: Subject) -> Self {
         Self {
             class,
@@ -73,7 +74,7 @@ impl Part {
         let path = PlainPath::of(key.as_str().strip_prefix("path:")?)?;
         let subject = Subject::Path {
             path,
-            access: Access::Write,
+            access: ResourceAccess::Write,
             redirect: false,
         };
         Some(Self::of(EffectClass::Write, subject))
@@ -85,12 +86,12 @@ impl Part {
             Subject::Command(command) => Some(command.text.clone()),
             Subject::Path {
                 path,
-                access: Access::Read,
+                access: ResourceAccess::Read,
                 ..
             } => Some(format!("read {}", path.as_str())),
             Subject::Path {
                 path,
-                access: Access::Write,
+                access: ResourceAccess::Write,
                 ..
             } => Some(format!("write {}", path.as_str())),
             Subject::Request(request) => Some(request.to_string()),
@@ -102,24 +103,24 @@ impl Part {
 
 /// The parts of a call.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
-    pub(super) all: Vec<Part>,
+pub(super) struct PermissionParts {
+    pub(super) all: Vec<PermissionPart>,
     /// What would run, as text, in order.
     pub(super) commands: Vec<String>,
     /// What nobody can tell beforehand.
     pub(super) opaque: Vec<String>,
 }
 
-impl Parts {
-    pub(super) fn of(facts: &Facts<'_>, places: &Places) -> Self {
+impl PermissionParts {
+    pub(super) fn of(facts: &PermissionFacts<'_>, places: &PathBaseFolders) -> Self {
         let Some(input) = facts.input else {
-            let whole = Part::of(facts.effects.class, Subject::Whole);
+            let whole = PermissionPart::of(facts.effects.class, Subject::Whole);
             return Self {
                 all: vec![whole],
                 ..Self::default()
             };
         };
-        let mut gathering = Gathering {
+        let mut gathering = PermissionPartCollector {
             facts,
             places,
             arguments: input.arguments().value(),
@@ -133,9 +134,9 @@ impl Parts {
     }
 }
 
-struct Gathering<'a> {
-    facts: &'a Facts<'a>,
-    places: &'a Places,
+struct PermissionPartCollector<'a> {
+    facts: &'a PermissionFacts<'a>,
+    places: &'a PathBaseFolders,
     arguments: &'a Value,
     /// Where relative paths of arguments begin; `Err` where nobody can tell.
     directory: Option<Result<PlainPath, String>>,
@@ -143,10 +144,10 @@ struct Gathering<'a> {
     environment: Vec<(&'a str, &'a str)>,
     /// Whether the command at hand is started without a shell.
     starts_programs: bool,
-    parts: Parts,
+    parts: PermissionParts,
 }
 
-impl<'a> Gathering<'a> {
+impl<'a> PermissionPartCollector<'a> {
     fn gather(&mut self) {
         self.directory = self.find_directory();
         self.used_paths();
@@ -177,7 +178,7 @@ impl<'a> Gathering<'a> {
             matches!(
                 subject,
                 Subject::Path {
-                    access: Access::Write,
+                    access: ResourceAccess::Write,
                     ..
                 }
             )
@@ -206,9 +207,9 @@ impl<'a> Gathering<'a> {
         {
             self.parts.opaque.push(why.clone());
         }
-        self.parts.all.push(Part {
+        self.parts.all.push(PermissionPart {
             opaque,
-            ..Part::of(class, subject)
+            ..PermissionPart::of(class, subject)
         });
     }
 
@@ -226,7 +227,7 @@ impl<'a> Gathering<'a> {
             }
             match PlainPath::of(if path.is_empty() { "/" } else { path }) {
                 Some(path) => {
-                    if access == Access::Write {
+                    if access == ResourceAccess::Write {
                         above.extend(path.and_above().skip(1).map(str::to_owned));
                     }
                     read.push((path, access));
@@ -237,14 +238,14 @@ impl<'a> Gathering<'a> {
         for (path, access) in read {
             // A folder that is made on the way to a file: whatever denies the folder denies the file, and whatever
             // allows the file allows its folders.
-            if access == Access::Read || !above.contains(path.as_str()) {
+            if access == ResourceAccess::Read || !above.contains(path.as_str()) {
                 self.path(path, access, false);
             }
         }
     }
 
-    fn path(&mut self, path: PlainPath, access: Access, redirect: bool) {
-        let known = |part: &Part| {
+    fn path(&mut self, path: PlainPath, access: ResourceAccess, redirect: bool) {
+        let known = |part: &PermissionPart| {
             matches!(&part.subject, Subject::Path { path: other, access: how, .. }
                 if *other == path && *how == access && part.spelled_in.is_none())
         };
@@ -253,8 +254,8 @@ impl<'a> Gathering<'a> {
             return;
         }
         let class = match access {
-            Access::Read => EffectClass::Read,
-            Access::Write => self.class_of_write(self.places.hold(&path)),
+            ResourceAccess::Read => EffectClass::Read,
+            ResourceAccess::Write => self.class_of_write(self.places.hold(&path)),
         };
         self.push(
             class,
@@ -370,15 +371,15 @@ impl<'a> Gathering<'a> {
     fn text(&mut self, kind: ArgumentKind, text: &str) {
         match kind {
             ArgumentKind::Command | ArgumentKind::Words => self.command(text),
-            ArgumentKind::ReadPath => self.path_argument(text, Access::Read),
-            ArgumentKind::WritePath => self.path_argument(text, Access::Write),
+            ArgumentKind::ReadPath => self.path_argument(text, ResourceAccess::Read),
+            ArgumentKind::WritePath => self.path_argument(text, ResourceAccess::Write),
             ArgumentKind::Url => self.url(text),
             // Looked at with what they belong to.
             ArgumentKind::Directory | ArgumentKind::Environment | ArgumentKind::Method => {}
         }
     }
 
-    fn path_argument(&mut self, text: &str, access: Access) {
+    fn path_argument(&mut self, text: &str, access: ResourceAccess) {
         let base = match &self.directory {
             Some(Err(why)) if !text.starts_with('/') => {
                 let why = why.clone();
@@ -468,9 +469,9 @@ impl<'a> Gathering<'a> {
         if tells {
             self.push(class, subject, opaque);
         } else {
-            self.parts.all.push(Part {
+            self.parts.all.push(PermissionPart {
                 opaque,
-                ..Part::of(class, subject)
+                ..PermissionPart::of(class, subject)
             });
         }
         if let Some(part) = self.parts.all.last_mut() {
@@ -480,8 +481,8 @@ impl<'a> Gathering<'a> {
 
     fn redirect(&mut self, redirect: Redirect, first: usize) {
         let access = match redirect.access {
-            RedirectAccess::Read => Access::Read,
-            RedirectAccess::Write => Access::Write,
+            RedirectAccess::Read => ResourceAccess::Read,
+            RedirectAccess::Write => ResourceAccess::Write,
         };
         // One without a target is among what is opaque.
         let Some(target) = redirect.target else {
@@ -500,7 +501,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    fn redirected(&self, target: &str, directory: &Directory) -> Result<PlainPath, String> {
+    fn redirected(&self, target: &str, directory: &CommandDirectory) -> Result<PlainPath, String> {
         if let Some(path) = PlainPath::of(target) {
             return Ok(path);
         }
@@ -515,12 +516,12 @@ impl<'a> Gathering<'a> {
                 .and_then(PlainPath::of_path),
         };
         let entered = match directory {
-            Directory::Start => "",
-            Directory::Beneath(path) if path.starts_with('/') => {
+            CommandDirectory::Start => "",
+            CommandDirectory::Beneath(path) if path.starts_with('/') => {
                 return PlainPath::of(&format!("{path}/{target}")).ok_or_else(unknown);
             }
-            Directory::Beneath(path) => path,
-            Directory::Unknown => return Err(unknown()),
+            CommandDirectory::Beneath(path) => path,
+            CommandDirectory::Unknown => return Err(unknown()),
         };
         let started = started.ok_or_else(unknown)?;
         PlainPath::of(&format!("{}/{entered}/{target}", started.as_str())).ok_or_else(unknown)
@@ -544,13 +545,13 @@ impl<'a> Gathering<'a> {
             Err(why) => return self.unread(ArgumentKind::Url, text, why),
         };
         let request = (text.len() <= URL_BYTES)
-            .then(|| Request::parse(text, method))
+            .then(|| PlannedUrlRequest::parse(text, method))
             .flatten();
         let Some(request) = request else {
             return self.unread(ArgumentKind::Url, text, "is not a URL that can be read");
         };
         if let Some(file) = request.file().map(str::to_owned) {
-            self.path_argument(&file, Access::Read);
+            self.path_argument(&file, ResourceAccess::Read);
         }
         self.push(
             EffectClass::Network,
@@ -589,7 +590,7 @@ impl<'a> Gathering<'a> {
 }
 
 /// Whether a call starts processes that nothing but a sandbox could keep from a path.
-pub(super) fn runs_unconfined(facts: &Facts<'_>) -> bool {
+pub(super) fn runs_unconfined(facts: &PermissionFacts<'_>) -> bool {
     let kind = facts.declaration.interface.execution.kind;
     let runs = match facts.effects.class {
         EffectClass::Execute => true,
@@ -599,9 +600,9 @@ pub(super) fn runs_unconfined(facts: &Facts<'_>) -> bool {
     runs && matches!(facts.effects.confined, None | Some(SandboxProfile::None))
 }
 
-fn kind_of(access: Access) -> ArgumentKind {
+fn kind_of(access: ResourceAccess) -> ArgumentKind {
     match access {
-        Access::Read => ArgumentKind::ReadPath,
-        Access::Write => ArgumentKind::WritePath,
+        ResourceAccess::Read => ArgumentKind::ReadPath,
+        ResourceAccess::Write => ArgumentKind::WritePath,
     }
 }

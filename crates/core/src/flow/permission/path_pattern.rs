@@ -4,9 +4,9 @@
 //! begin with. The braces of a pattern are written out when it is read.
 
 use globset::{GlobBuilder, GlobMatcher};
-use toolpost_model::{Access, matches_any};
+use toolpost_model::{ResourceAccess, matches_any};
 
-use super::places::{Places, PlainPath};
+use super::places::{PathBaseFolders, PlainPath};
 
 /// More alternatives than this in one pattern are a mistake.
 const MAX_ALTERNATIVES: usize = 256;
@@ -60,23 +60,23 @@ enum Tail {
 }
 
 impl PathPattern {
-    pub(super) fn parse(text: &str, places: &Places) -> Result<Self, PathPatternError> {
+    pub(super) fn parse(text: &str, places: &PathBaseFolders) -> Result<Self, PathPatternError> {
         let written = text.trim();
         let base =
             |folder: &Option<std::path::PathBuf>| folder.as_deref().and_then(PlainPath::of_path);
         // Where it begins is told before braces are written out: `{src/a,b}` means two paths of one folder.
         let (from, rest) = if let Some(rest) = written.strip_prefix("ws:") {
-            (From::Folder(base(&places.workspace)), rest)
+            (PathPatternAnchor::Folder(base(&places.workspace)), rest)
         } else if let Some(rest) = written.strip_prefix("~/") {
-            (From::Folder(base(&places.home)), rest)
+            (PathPatternAnchor::Folder(base(&places.home)), rest)
         } else if written == "~" {
-            (From::Folder(base(&places.home)), "")
+            (PathPatternAnchor::Folder(base(&places.home)), "")
         } else if written.starts_with('/') {
-            (From::Root, written)
+            (PathPatternAnchor::Root, written)
         } else if !written.trim_end_matches('/').contains('/') || written.starts_with("**/") {
-            (From::Anywhere, written)
+            (PathPatternAnchor::Anywhere, written)
         } else {
-            (From::Folder(base(&places.workspace)), written)
+            (PathPatternAnchor::Folder(base(&places.workspace)), written)
         };
         let mut expanded = vec![String::new()];
         expand(rest, &mut expanded).map_err(|problem| problem.of(text))?;
@@ -89,8 +89,8 @@ impl PathPattern {
     }
 
     /// Whether an allow speaks of a path: of that very path, and of the folder of `folder/**` where it is only read.
-    pub(super) fn covers(&self, path: &PlainPath, access: Access) -> bool {
-        let least = usize::from(access == Access::Write);
+    pub(super) fn covers(&self, path: &PlainPath, access: ResourceAccess) -> bool {
+        let least = usize::from(access == ResourceAccess::Write);
         self.alternatives
             .iter()
             .filter(|one| !one.adrift)
@@ -108,16 +108,16 @@ impl PathPattern {
 
     /// Whether a deny or ask speaks of it: of the path and all that lies beneath. To look at the folder of
     /// `folder/**` is not to look at what it holds, but to change the folder is to change that.
-    pub(super) fn catches(&self, path: &PlainPath, access: Access) -> bool {
+    pub(super) fn catches(&self, path: &PlainPath, access: ResourceAccess) -> bool {
         self.alternatives.iter().any(|one| {
-            let least = usize::from(one.beneath && access == Access::Read);
+            let least = usize::from(one.beneath && access == ResourceAccess::Read);
             one.fits(path, Tail::AtLeast(least))
         })
     }
 }
 
 /// Where a pattern begins.
-enum From {
+enum PathPatternAnchor {
     Root,
     /// `None`: a folder that is not known here.
     Folder(Option<PlainPath>),
@@ -125,11 +125,11 @@ enum From {
 }
 
 impl Alternative {
-    fn parse(text: &str, from: &From, whole: &str) -> Result<Self, PathPatternError> {
+    fn parse(text: &str, from: &PathPatternAnchor, whole: &str) -> Result<Self, PathPatternError> {
         let mut segments = Vec::new();
         let adrift = match from {
-            From::Root => false,
-            From::Folder(Some(folder)) => {
+            PathPatternAnchor::Root => false,
+            PathPatternAnchor::Folder(Some(folder)) => {
                 segments.extend(
                     folder
                         .components()
@@ -137,11 +137,11 @@ impl Alternative {
                 );
                 false
             }
-            From::Folder(None) => {
+            PathPatternAnchor::Folder(None) => {
                 segments.push(Segment::AnyDepth);
                 true
             }
-            From::Anywhere => {
+            PathPatternAnchor::Anywhere => {
                 segments.push(Segment::AnyDepth);
                 false
             }
@@ -343,12 +343,12 @@ fn first_braces(text: &str) -> Result<Option<Braces<'_>>, BraceProblem> {
 
 #[cfg(test)]
 mod tests {
-    use toolpost_model::Access;
+    use toolpost_model::ResourceAccess;
 
-    use super::{PathPattern, Places, PlainPath};
+    use super::{PathBaseFolders, PathPattern, PlainPath};
 
-    fn places() -> Places {
-        Places {
+    fn places() -> PathBaseFolders {
+        PathBaseFolders {
             workspace: Some("/w".into()),
             home: Some("/home/me".into()),
             roots: Vec::new(),
@@ -392,8 +392,8 @@ mod tests {
             let parsed = PathPattern::parse(pattern, &places()).unwrap();
             let plain = PlainPath::of(path).unwrap();
             let found = (
-                parsed.covers(&plain, Access::Read),
-                parsed.catches(&plain, Access::Read),
+                parsed.covers(&plain, ResourceAccess::Read),
+                parsed.catches(&plain, ResourceAccess::Read),
             );
             assert_eq!(found, (covers, catches), "{pattern} on {path}");
         }
@@ -403,15 +403,24 @@ mod tests {
     fn the_folder_itself_may_be_looked_at_and_not_changed() {
         let pattern = PathPattern::parse("secret/**", &places()).unwrap();
         let folder = PlainPath::of("/w/secret").unwrap();
-        assert!(pattern.covers(&folder, Access::Read) && !pattern.covers(&folder, Access::Write));
-        assert!(!pattern.catches(&folder, Access::Read) && pattern.catches(&folder, Access::Write));
+        assert!(
+            pattern.covers(&folder, ResourceAccess::Read)
+                && !pattern.covers(&folder, ResourceAccess::Write)
+        );
+        assert!(
+            !pattern.catches(&folder, ResourceAccess::Read)
+                && pattern.catches(&folder, ResourceAccess::Write)
+        );
     }
 
     #[test]
     fn a_folder_that_is_not_known_is_caught_everywhere_and_covered_nowhere() {
-        let pattern = PathPattern::parse("src/a", &Places::default()).unwrap();
+        let pattern = PathPattern::parse("src/a", &PathBaseFolders::default()).unwrap();
         let path = PlainPath::of("/w/src/a").unwrap();
-        assert!(!pattern.covers(&path, Access::Read) && pattern.catches(&path, Access::Read));
+        assert!(
+            !pattern.covers(&path, ResourceAccess::Read)
+                && pattern.catches(&path, ResourceAccess::Read)
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// The folders that paths in rules and arguments are looked up from. Absolute, links resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct PathBaseFolders {
     /// Where relative paths begin.
     pub workspace: Option<PathBuf>,
     /// What `~` means.
@@ -100,7 +100,7 @@ impl Unclear {
     }
 }
 
-impl Places {
+impl PathBaseFolders {
     /// The paths that an argument may mean, looked up from `base` or the workspace. Only by name: links are the
     /// business of whoever opens files. A `~` has two readings, since some tools know it and some do not.
     pub(super) fn resolve(
@@ -174,11 +174,11 @@ fn holds_a_variable(written: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Places, PlainPath};
+    use super::{PathBaseFolders, PlainPath};
 
     #[test]
     fn arguments_are_resolved_by_name() {
-        let places = Places {
+        let places = PathBaseFolders {
             workspace: Some("/w".into()),
             home: Some("/home/me".into()),
             roots: vec!["/data".into()],
@@ -204,12 +204,12 @@ mod tests {
         for unclear in ["~root/x", "a\0b", "${HOME}/x", "$HOME/x", "file://host/x"] {
             assert!(places.resolve(unclear, None).is_err(), "{unclear:?}");
         }
-        assert!(Places::default().resolve("a", None).is_err());
+        assert!(PathBaseFolders::default().resolve("a", None).is_err());
     }
 
     #[test]
     fn what_lies_in_the_roots_is_inside() {
-        let places = Places {
+        let places = PathBaseFolders {
             workspace: Some("/w".into()),
             home: None,
             roots: vec!["/data".into()],

@@ -9,15 +9,15 @@ use std::{
 
 use jiff::Timestamp;
 use toolpost_model::{
-    Access, Behavior, Decision, Declaration, EffectClass, Mode, Principal, Remember, Rule,
-    RuleOrigin, RuleRef, Selector, ToolPattern,
+    Behavior, Decision, Declaration, EffectClass, PermissionMode, Principal, Remember,
+    ResourceAccess, Rule, RuleOrigin, RuleRef, Selector, ToolPattern,
 };
 
 use super::{
-    Account, BareAllow, Delegation, Facts, PartDecision, PolicyEngine, account, decision,
+    Account, BareAllow, Delegation, PartDecision, PermissionFacts, PolicyEngine, account, decision,
     hearing::{Hearing, is_an_answer},
-    parts::Parts,
-    places::{Places, PlainPath},
+    parts::PermissionParts,
+    places::{PathBaseFolders, PlainPath},
     snapshot::{CompiledRule, Snapshot, may_allow},
     suggest,
 };
@@ -27,11 +27,11 @@ use crate::catalog::interface::{exact_patterns, unmeant};
 #[derive(Clone, Debug, Default)]
 pub struct PolicySpec {
     /// What happens where no rule speaks.
-    pub mode: Mode,
+    pub mode: PermissionMode,
     /// From all origins. Their order only tells which of two equals is named as the deciding one.
     pub rules: Vec<Rule>,
     /// Where paths in rules and arguments begin.
-    pub places: Places,
+    pub places: PathBaseFolders,
     /// What is wrong with the rules themselves, such as a file that cannot be read; every decision says it.
     pub notes: Vec<String>,
 }
@@ -82,8 +82,8 @@ impl RuleProblem {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    pub(super) mode: Mode,
-    pub(super) places: Arc<Places>,
+    pub(super) mode: PermissionMode,
+    pub(super) places: Arc<PathBaseFolders>,
     pub(super) notes: Arc<[String]>,
     /// The rules it was compiled from, and those that were added since.
     pub(super) layers: Vec<Arc<Snapshot>>,
@@ -108,7 +108,7 @@ impl Policy {
     }
 
     /// A mode alone.
-    pub fn in_mode(mode: Mode) -> Self {
+    pub fn in_mode(mode: PermissionMode) -> Self {
         Self {
             mode,
             ..Self::default()
@@ -116,7 +116,7 @@ impl Policy {
     }
 
     /// A policy from rule lines, without a workspace: for embedders whose rules name tools and classes, and tests.
-    pub fn of(mode: Mode, lines: &[&str]) -> Result<Self, Vec<RuleProblem>> {
+    pub fn of(mode: PermissionMode, lines: &[&str]) -> Result<Self, Vec<RuleProblem>> {
         let (mut rules, mut problems) = (Vec::new(), Vec::new());
         for line in lines {
             match Rule::parse(line, RuleOrigin::Cli, "code") {
@@ -140,7 +140,7 @@ impl Policy {
     }
 
     /// The mode in force.
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> PermissionMode {
         self.mode
     }
 
@@ -160,7 +160,7 @@ impl Policy {
     }
 
     /// The rules about paths that deny or ask, with what stands between their brackets.
-    fn path_guards(&self, access: Access) -> impl Iterator<Item = &CompiledRule> {
+    fn path_guards(&self, access: ResourceAccess) -> impl Iterator<Item = &CompiledRule> {
         self.layers.iter().flat_map(move |layer| {
             layer
                 .of_access(access)
@@ -172,14 +172,14 @@ impl Policy {
 }
 
 impl PolicyEngine for Policy {
-    fn decide(&self, facts: &Facts<'_>) -> Decision {
-        let parts = Parts::of(facts, &self.places);
+    fn decide(&self, facts: &PermissionFacts<'_>) -> Decision {
+        let parts = PermissionParts::of(facts, &self.places);
         let hearing = Hearing::open(self, facts, &parts);
         decision::write(self, &hearing, &hearing.judge())
     }
 
-    fn delegations(&self, facts: &Facts<'_>) -> Vec<Delegation> {
-        let parts = Parts::of(facts, &self.places);
+    fn delegations(&self, facts: &PermissionFacts<'_>) -> Vec<Delegation> {
+        let parts = PermissionParts::of(facts, &self.places);
         Hearing::open(self, facts, &parts).delegations()
     }
 
@@ -214,7 +214,7 @@ impl PolicyEngine for Policy {
                     .iter()
                     .any(|compiled| is_an_answer(&compiled.rule));
         }
-        let asks_nobody = self.mode == Mode::NeverAsk;
+        let asks_nobody = self.mode == PermissionMode::NeverAsk;
         match strictest {
             Some(Behavior::Deny) => true,
             // A remembered yes answers a rule that asks, also where nobody could be asked now.
@@ -227,12 +227,18 @@ impl PolicyEngine for Policy {
 
     fn has_path_rules(&self, principal: &Principal) -> bool {
         let speaks = |compiled: &CompiledRule| compiled.rule.speaks_of(principal, Timestamp::MIN);
-        self.path_guards(Access::Read)
-            .chain(self.path_guards(Access::Write))
+        self.path_guards(ResourceAccess::Read)
+            .chain(self.path_guards(ResourceAccess::Write))
             .any(speaks)
     }
 
-    fn may_use(&self, path: &Path, access: Access, principal: &Principal, at: Timestamp) -> bool {
+    fn may_use(
+        &self,
+        path: &Path,
+        access: ResourceAccess,
+        principal: &Principal,
+        at: Timestamp,
+    ) -> bool {
         // What is not absolute, no rule can speak of; and nobody should ask.
         let Some(plain) = PlainPath::of_path(path) else {
             return false;
@@ -275,10 +281,13 @@ impl PolicyEngine for Policy {
                     .is_some_and(|matcher| matcher.names_path(&plain))
         };
         let writes = |layer: &Snapshot| {
-            let places = layer.of_access(Access::Write).index.for_path(&plain);
+            let places = layer
+                .of_access(ResourceAccess::Write)
+                .index
+                .for_path(&plain);
             places.into_iter().any(|place| allows(layer.get(place)))
         };
-        self.mode == Mode::Bypass || self.layers.iter().any(|layer| writes(layer))
+        self.mode == PermissionMode::Bypass || self.layers.iter().any(|layer| writes(layer))
     }
 
     fn path_rules_hold_until(&self, at: Timestamp) -> Option<Timestamp> {
@@ -290,8 +299,8 @@ impl PolicyEngine for Policy {
 
     fn kept_places(&self, principal: &Principal) -> Vec<PathBuf> {
         let guards = self
-            .path_guards(Access::Read)
-            .chain(self.path_guards(Access::Write));
+            .path_guards(ResourceAccess::Read)
+            .chain(self.path_guards(ResourceAccess::Write));
         let guards = guards.filter(|compiled| compiled.rule.speaks_of(principal, Timestamp::MIN));
         let beginnings = guards.flat_map(|compiled| match &compiled.matcher {
             Some(matcher) => matcher.beginnings(),
@@ -309,21 +318,21 @@ impl PolicyEngine for Policy {
         kept
     }
 
-    fn commands(&self, facts: &Facts<'_>) -> Vec<String> {
-        Parts::of(facts, &self.places).commands
+    fn commands(&self, facts: &PermissionFacts<'_>) -> Vec<String> {
+        PermissionParts::of(facts, &self.places).commands
     }
 
-    fn parts(&self, facts: &Facts<'_>) -> Vec<PartDecision> {
-        let parts = Parts::of(facts, &self.places);
+    fn parts(&self, facts: &PermissionFacts<'_>) -> Vec<PartDecision> {
+        let parts = PermissionParts::of(facts, &self.places);
         let verdict = Hearing::open(self, facts, &parts).judge();
         decision::of_parts(self, facts, &parts, &verdict)
     }
 
-    fn account(&self, facts: &Facts<'_>) -> Account {
+    fn account(&self, facts: &PermissionFacts<'_>) -> Account {
         account::of(self, facts)
     }
 
-    fn suggestions(&self, facts: &Facts<'_>) -> Vec<Rule> {
+    fn suggestions(&self, facts: &PermissionFacts<'_>) -> Vec<Rule> {
         suggest::rules(self, facts)
     }
 

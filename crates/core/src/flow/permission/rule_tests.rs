@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 use toolpost_command::{Analysis, Redirect, RedirectAccess, SimpleCommand, analyze_with};
-use toolpost_model::{Access, Behavior, Condition, Rule, Selector, ToolPattern};
+use toolpost_model::{Behavior, Condition, ResourceAccess, Rule, Selector, ToolPattern};
 
 use super::{
-    matcher::Matcher, places::Places, policy::RuleProblem, snapshot::CompiledRule,
-    url_pattern::Request,
+    matcher::Matcher, places::PathBaseFolders, policy::RuleProblem, snapshot::CompiledRule,
+    url_pattern::PlannedUrlRequest,
 };
 
-pub(super) fn run(compiled: &CompiledRule, places: &Places) -> Vec<RuleProblem> {
+pub(super) fn run(compiled: &CompiledRule, places: &PathBaseFolders) -> Vec<RuleProblem> {
     let rule = &compiled.rule;
     let tried = Tried {
         rule,
@@ -27,7 +27,7 @@ pub(super) fn run(compiled: &CompiledRule, places: &Places) -> Vec<RuleProblem> 
 struct Tried<'a> {
     rule: &'a Rule,
     matcher: Option<&'a Matcher>,
-    places: &'a Places,
+    places: &'a PathBaseFolders,
 }
 
 impl Tried<'_> {
@@ -60,8 +60,12 @@ impl Tried<'_> {
                 true => Ok(self.fits_anyhow(text, &[])),
                 false => Err("write the arguments as an object, since the rule has conditions"),
             },
-            (Value::String(text), Selector::Reads(_)) => Ok(self.fits_path(text, Access::Read)),
-            (Value::String(text), Selector::Writes(_)) => Ok(self.fits_path(text, Access::Write)),
+            (Value::String(text), Selector::Reads(_)) => {
+                Ok(self.fits_path(text, ResourceAccess::Read))
+            }
+            (Value::String(text), Selector::Writes(_)) => {
+                Ok(self.fits_path(text, ResourceAccess::Write))
+            }
             (Value::String(text), Selector::Reaches(_)) => Ok(self.fits_request(text)),
             (
                 Value::Object(fields),
@@ -94,8 +98,8 @@ impl Tried<'_> {
             if written.contains(char::is_whitespace));
         let fits_path = |access| one_word && self.fits_path(text, access);
         self.fits_command(text, environment)
-            || fits_path(Access::Read)
-            || fits_path(Access::Write)
+            || fits_path(ResourceAccess::Read)
+            || fits_path(ResourceAccess::Write)
             || self.fits_request(text)
     }
 
@@ -136,7 +140,7 @@ impl Tried<'_> {
         }
     }
 
-    fn fits_path(&self, text: &str, access: Access) -> bool {
+    fn fits_path(&self, text: &str, access: ResourceAccess) -> bool {
         let Some(matcher) = self.matcher else {
             return true;
         };
@@ -154,7 +158,7 @@ impl Tried<'_> {
             Some((method, url)) => (Some(method.to_owned()), url),
             None => (None, text),
         };
-        let request = Request::parse(url, method);
+        let request = PlannedUrlRequest::parse(url, method);
         request.is_some_and(|request| matcher.takes_request(self.rule.effect, &request))
     }
 }

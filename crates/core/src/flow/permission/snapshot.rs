@@ -4,13 +4,13 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::RwLock;
 use toolpost_model::{
-    Access, Behavior, Declaration, EffectClass, Provenance, Rule, Selector, ToolId,
+    Behavior, Declaration, EffectClass, Provenance, ResourceAccess, Rule, Selector, ToolId,
 };
 
 use super::{
-    index::{MatcherIndex, Place},
+    index::{MatcherIndex, RulePosition},
     matcher::Matcher,
-    places::Places,
+    places::PathBaseFolders,
     policy::RuleProblem,
     rule_tests,
 };
@@ -23,10 +23,10 @@ const KEPT_TOOLS: usize = 16_384;
 pub(super) struct Snapshot {
     pub(super) rules: Vec<CompiledRule>,
     /// Rules for tools that are named without a `*`, by that name.
-    named: HashMap<Box<str>, Vec<Place>>,
+    named: HashMap<Box<str>, Vec<RulePosition>>,
     /// The other rules for tools.
-    wild: Vec<Place>,
-    classes: HashMap<EffectClass, Vec<Place>>,
+    wild: Vec<RulePosition>,
+    classes: HashMap<EffectClass, Vec<RulePosition>>,
     pub(super) reads: PathRules,
     pub(super) writes: PathRules,
     pub(super) reaches: PathRules,
@@ -45,7 +45,7 @@ pub(super) struct CompiledRule {
 pub(super) struct PathRules {
     pub(super) index: MatcherIndex,
     /// Those that deny or ask.
-    pub(super) guards: Vec<Place>,
+    pub(super) guards: Vec<RulePosition>,
     /// Whether one of them allows.
     pub(super) allows: bool,
 }
@@ -57,18 +57,21 @@ pub(super) struct ToolRules {
     aliases: Vec<String>,
     provenance: Provenance,
     /// Those that speak of the call as a whole, if their conditions hold.
-    pub(super) whole: Vec<Place>,
+    pub(super) whole: Vec<RulePosition>,
     /// Those with a matcher.
     pub(super) matching: MatcherIndex,
     /// Of those with a matcher, the ones that deny or ask.
-    pub(super) guards: Vec<Place>,
+    pub(super) guards: Vec<RulePosition>,
     /// Whether any of them could allow a call.
     pub(super) allows: bool,
 }
 
 impl Snapshot {
     /// Compiles; what is wrong with a rule is told with its place.
-    pub(super) fn compile(rules: Vec<Rule>, places: &Places) -> Result<Self, Vec<RuleProblem>> {
+    pub(super) fn compile(
+        rules: Vec<Rule>,
+        places: &PathBaseFolders,
+    ) -> Result<Self, Vec<RuleProblem>> {
         let (mut snapshot, mut problems) = (Self::default(), Vec::new());
         for rule in rules {
             let said = match compiled(rule, places) {
@@ -89,7 +92,7 @@ impl Snapshot {
     }
 
     fn add(&mut self, compiled: CompiledRule) {
-        let place = Place::try_from(self.rules.len()).unwrap_or(Place::MAX);
+        let place = RulePosition::try_from(self.rules.len()).unwrap_or(RulePosition::MAX);
         match (&compiled.rule.selector, &compiled.matcher) {
             (Selector::Tool { tools, .. }, _) if tools.as_str().contains('*') => {
                 self.wild.push(place);
@@ -111,18 +114,18 @@ impl Snapshot {
         self.rules.push(compiled);
     }
 
-    pub(super) fn get(&self, place: Place) -> &CompiledRule {
+    pub(super) fn get(&self, place: RulePosition) -> &CompiledRule {
         &self.rules[place as usize]
     }
 
-    pub(super) fn of_class(&self, class: EffectClass) -> &[Place] {
+    pub(super) fn of_class(&self, class: EffectClass) -> &[RulePosition] {
         self.classes.get(&class).map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn of_access(&self, access: Access) -> &PathRules {
+    pub(super) fn of_access(&self, access: ResourceAccess) -> &PathRules {
         match access {
-            Access::Read => &self.reads,
-            Access::Write => &self.writes,
+            ResourceAccess::Read => &self.reads,
+            ResourceAccess::Write => &self.writes,
         }
     }
 
@@ -146,7 +149,7 @@ impl Snapshot {
     }
 
     fn look_up(&self, declaration: &Declaration) -> ToolRules {
-        let names_it = |place: &Place| self.get(*place).rule.names_tool(declaration);
+        let names_it = |place: &RulePosition| self.get(*place).rule.names_tool(declaration);
         let id = &declaration.tool_id;
         let wire = id.wire_form();
         let names = [id.as_str(), id.name(), &wire].into_iter();
@@ -154,7 +157,8 @@ impl Snapshot {
         let bound_like = &declaration.interface.permission.bound_like;
         let names = names.chain(bound_like.iter().map(String::as_str));
         let named = names.filter_map(|name| self.named.get(name)).flatten();
-        let mut found: Vec<Place> = named.chain(&self.wild).copied().filter(names_it).collect();
+        let mut found: Vec<RulePosition> =
+            named.chain(&self.wild).copied().filter(names_it).collect();
         found.sort_unstable();
         found.dedup();
         let mut rules = ToolRules {
@@ -180,7 +184,7 @@ impl Snapshot {
 }
 
 impl PathRules {
-    fn add(&mut self, place: Place, rule: &Rule, matcher: &Matcher) {
+    fn add(&mut self, place: RulePosition, rule: &Rule, matcher: &Matcher) {
         self.index.add(place, matcher);
         self.allows |= may_allow(rule);
         match rule.effect {
@@ -195,7 +199,7 @@ pub(super) fn may_allow(rule: &Rule) -> bool {
     rule.effect == Behavior::Allow || rule.delegate.is_some()
 }
 
-fn compiled(rule: Rule, places: &Places) -> Result<CompiledRule, RuleProblem> {
+fn compiled(rule: Rule, places: &PathBaseFolders) -> Result<CompiledRule, RuleProblem> {
     let matcher = match &rule.selector {
         Selector::Tool { matcher: None, .. } | Selector::Class(_) => Ok(None),
         // `deny tool(*)` says no more and no less than `deny tool`.

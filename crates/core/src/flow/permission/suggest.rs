@@ -1,22 +1,24 @@
 //! Rules that would let a call through the next time: offered only where they really would.
 
-use toolpost_model::{Access, ArgumentKind, Behavior, ReasonType, Remember, Rule, RuleOrigin};
+use toolpost_model::{
+    ArgumentKind, Behavior, ReasonType, Remember, ResourceAccess, Rule, RuleOrigin,
+};
 
 use super::{
-    Facts,
-    hearing::{Ground, Hearing, Judgement, Verdict},
-    parts::{Part, Parts, Subject},
-    places::{Places, PlainPath},
+    PermissionFacts,
+    hearing::{Ground, Hearing, Judgement, JudgementReport},
+    parts::{PermissionPart, PermissionParts, Subject},
+    places::{PathBaseFolders, PlainPath},
     policy::Policy,
-    url_pattern::Request,
+    url_pattern::PlannedUrlRequest,
 };
 
 /// A call with more parts that need a word than this is not one that a rule is made from.
 const MAX_NEEDY: usize = 8;
 
 /// Rules, from narrow to wide, each of which would let this call pass without a question.
-pub(super) fn rules(policy: &Policy, facts: &Facts<'_>) -> Vec<Rule> {
-    let parts = Parts::of(facts, &policy.places);
+pub(super) fn rules(policy: &Policy, facts: &PermissionFacts<'_>) -> Vec<Rule> {
+    let parts = PermissionParts::of(facts, &policy.places);
     let hearing = Hearing::open(policy, facts, &parts);
     let verdict = hearing.judge();
     let never = |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == Remember::Never;
@@ -67,7 +69,7 @@ pub(super) fn rules(policy: &Policy, facts: &Facts<'_>) -> Vec<Rule> {
 pub(super) fn flags(
     policy: &Policy,
     hearing: &Hearing<'_>,
-    verdict: &Verdict<'_>,
+    verdict: &JudgementReport<'_>,
 ) -> Option<String> {
     let named = || {
         vec![format!(
@@ -101,7 +103,7 @@ pub(super) fn flags(
 pub(super) fn narrowest(
     policy: &Policy,
     hearing: &Hearing<'_>,
-    verdict: &Verdict<'_>,
+    verdict: &JudgementReport<'_>,
 ) -> Option<Vec<String>> {
     let found = candidates(policy, hearing, verdict)?;
     let narrow: Option<Vec<String>> = found
@@ -115,16 +117,16 @@ pub(super) fn narrowest(
 fn candidates(
     policy: &Policy,
     hearing: &Hearing<'_>,
-    verdict: &Verdict<'_>,
+    verdict: &JudgementReport<'_>,
 ) -> Option<Vec<Vec<String>>> {
-    let needy: Vec<&Part> = needy(hearing, verdict).take(MAX_NEEDY + 1).collect();
+    let needy: Vec<&PermissionPart> = needy(hearing, verdict).take(MAX_NEEDY + 1).collect();
     let name = hearing.facts.declaration.tool_id.rule_form();
-    let of_part = |part: &&Part| of_part(part, &name, &policy.places);
+    let of_part = |part: &&PermissionPart| of_part(part, &name, &policy.places);
     let mut lines: Vec<Vec<String>> =
         (needy.len() <= MAX_NEEDY).then(|| needy.iter().map(of_part).collect())?;
     let named = hearing
         .open_path_cautions()
-        .filter_map(|caution| Part::of_change(&caution.key));
+        .filter_map(|caution| PermissionPart::of_change(&caution.key));
     lines.extend(
         named
             .take(MAX_NEEDY)
@@ -133,7 +135,10 @@ fn candidates(
     Some(lines)
 }
 
-fn needy<'h>(hearing: &'h Hearing<'_>, verdict: &Verdict<'_>) -> impl Iterator<Item = &'h Part> {
+fn needy<'h>(
+    hearing: &'h Hearing<'_>,
+    verdict: &JudgementReport<'_>,
+) -> impl Iterator<Item = &'h PermissionPart> {
     // The tool's own request for approval is answered by rules that name it for each part.
     let is_requested = hearing.can_waive_request() && verdict.waived.is_none();
     let is_settled = |one: &Judgement<'_>| one.behavior == Behavior::Allow && !is_requested;
@@ -149,7 +154,7 @@ fn needy<'h>(hearing: &'h Hearing<'_>, verdict: &Verdict<'_>) -> impl Iterator<I
 
 /// The lines that would allow one part, narrow first. `name` is the tool as rules [name it](toolpost_model::ToolId::rule_form):
 /// by its id, so that no other tool of the same name is meant.
-pub(super) fn of_part(part: &Part, name: &str, places: &Places) -> Vec<String> {
+pub(super) fn of_part(part: &PermissionPart, name: &str, places: &PathBaseFolders) -> Vec<String> {
     match &part.subject {
         Subject::Command(command) => {
             let patterns = toolpost_command::suggestions(command);
@@ -165,8 +170,8 @@ pub(super) fn of_part(part: &Part, name: &str, places: &Places) -> Vec<String> {
         } => {
             let subject = match (redirect, access) {
                 (false, _) => name,
-                (true, Access::Read) => "fs.read",
-                (true, Access::Write) => "fs.write",
+                (true, ResourceAccess::Read) => "fs.read",
+                (true, ResourceAccess::Write) => "fs.write",
             };
             let mut lines = vec![format!("allow {subject}({})", escaped(&places.named(path)))];
             lines.extend(parent(path).and_then(|folder| beneath(&folder, subject, places)));
@@ -178,7 +183,7 @@ pub(super) fn of_part(part: &Part, name: &str, places: &Places) -> Vec<String> {
     }
 }
 
-fn of_request(request: &Request, name: &str) -> Vec<String> {
+fn of_request(request: &PlannedUrlRequest, name: &str) -> Vec<String> {
     let (Some(origin), Some(method)) = (request.origin(), request.method()) else {
         return Vec::new();
     };
@@ -192,7 +197,7 @@ fn of_request(request: &Request, name: &str) -> Vec<String> {
 }
 
 /// One rule for all the paths or for the call as a whole, where several parts need a word.
-fn together(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Vec<String> {
+fn together(policy: &Policy, hearing: &Hearing<'_>, verdict: &JudgementReport<'_>) -> Vec<String> {
     let declaration = hearing.facts.declaration;
     let name = declaration.tool_id.rule_form();
     let paths: Option<Vec<&PlainPath>> = needy(hearing, verdict)
@@ -223,7 +228,7 @@ fn together(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Ve
     lines
 }
 
-fn beneath(folder: &PlainPath, subject: &str, places: &Places) -> Option<String> {
+fn beneath(folder: &PlainPath, subject: &str, places: &PathBaseFolders) -> Option<String> {
     let workspace = places.workspace.as_deref().and_then(PlainPath::of_path);
     if workspace.as_ref() == Some(folder) {
         return Some(format!("allow {subject}(ws:**)"));

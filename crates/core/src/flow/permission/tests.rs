@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use toolpost_model::{
     Behavior::{self, Allow, Ask, Deny},
-    Declaration, EffectClass, Effects, Mode, Principal, Provenance, Rule, RuleOrigin,
+    Declaration, EffectClass, Effects, PermissionMode, Principal, Provenance, Rule, RuleOrigin,
 };
 
-use super::{Facts, Policy, PolicyEngine, PolicySpec};
+use super::{PermissionFacts, Policy, PolicyEngine, PolicySpec};
 
 fn native(id: &str) -> Declaration {
     let mut declaration = Declaration::new(id.parse().unwrap(), "");
@@ -14,7 +14,7 @@ fn native(id: &str) -> Declaration {
     declaration
 }
 
-fn policy(mode: Mode, rules: Vec<Rule>) -> Policy {
+fn policy(mode: PermissionMode, rules: Vec<Rule>) -> Policy {
     Policy::compile(PolicySpec {
         mode,
         rules,
@@ -23,7 +23,7 @@ fn policy(mode: Mode, rules: Vec<Rule>) -> Policy {
     .unwrap()
 }
 
-fn check(mode: Mode, rules: &[&str], class: EffectClass, expected: Behavior) {
+fn check(mode: PermissionMode, rules: &[&str], class: EffectClass, expected: Behavior) {
     let rules = rules
         .iter()
         .map(|line| Rule::parse(line, RuleOrigin::Cli, "test").unwrap())
@@ -31,7 +31,7 @@ fn check(mode: Mode, rules: &[&str], class: EffectClass, expected: Behavior) {
     let policy = policy(mode, rules);
     let declaration = native("files.write_file");
     let (effects, principal) = (Effects::of(class), Principal::agent("a"));
-    let facts = Facts {
+    let facts = PermissionFacts {
         declaration: &declaration,
         input: None,
         effects: &effects,
@@ -57,10 +57,10 @@ fn check(mode: Mode, rules: &[&str], class: EffectClass, expected: Behavior) {
 #[test]
 fn modes_decide_where_no_rule_speaks() {
     for (mode, [read, write, network, execute, unknown]) in [
-        (Mode::Plan, [Allow, Deny, Deny, Deny, Deny]),
-        (Mode::Default, [Allow, Ask, Ask, Ask, Ask]),
-        (Mode::Edits, [Allow, Allow, Ask, Ask, Ask]),
-        (Mode::Bypass, [Allow, Allow, Allow, Allow, Allow]),
+        (PermissionMode::Plan, [Allow, Deny, Deny, Deny, Deny]),
+        (PermissionMode::Default, [Allow, Ask, Ask, Ask, Ask]),
+        (PermissionMode::Edits, [Allow, Allow, Ask, Ask, Ask]),
+        (PermissionMode::Bypass, [Allow, Allow, Allow, Allow, Allow]),
     ] {
         check(mode, &[], EffectClass::Read, read);
         check(mode, &[], EffectClass::Write, write);
@@ -73,22 +73,27 @@ fn modes_decide_where_no_rule_speaks() {
 #[test]
 fn deny_beats_ask_beats_allow_whatever_the_order_or_the_mode() {
     let write = EffectClass::Write;
-    check(Mode::Default, &["allow write_file"], write, Allow);
-    check(Mode::Plan, &["allow write_file"], write, Allow);
+    check(PermissionMode::Default, &["allow write_file"], write, Allow);
+    check(PermissionMode::Plan, &["allow write_file"], write, Allow);
     check(
-        Mode::Bypass,
+        PermissionMode::Bypass,
         &["allow write_file", "ask class:write"],
         write,
         Ask,
     );
     check(
-        Mode::Bypass,
+        PermissionMode::Bypass,
         &["deny files.*", "ask class:write", "allow write_file"],
         write,
         Deny,
     );
-    check(Mode::Bypass, &["allow write_file", "deny *"], write, Deny);
-    check(Mode::Edits, &["deny read_file"], write, Allow);
+    check(
+        PermissionMode::Bypass,
+        &["allow write_file", "deny *"],
+        write,
+        Deny,
+    );
+    check(PermissionMode::Edits, &["deny read_file"], write, Allow);
 }
 
 #[test]
@@ -96,7 +101,7 @@ fn a_call_that_deserves_caution_asks_whatever_allows_it_and_stays_denied_where_i
     let declaration = native("files.write_file");
     let effects = Effects::of(EffectClass::Write).with_caution("`.git/config` is protected");
     let principal = Principal::agent("a");
-    let facts = Facts {
+    let facts = PermissionFacts {
         declaration: &declaration,
         input: None,
         effects: &effects,
@@ -106,10 +111,10 @@ fn a_call_that_deserves_caution_asks_whatever_allows_it_and_stays_denied_where_i
         at: Timestamp::UNIX_EPOCH,
     };
     for (mode, rule, expected) in [
-        (Mode::Bypass, None, Ask),
-        (Mode::Bypass, Some("allow write_file"), Ask),
-        (Mode::Plan, None, Deny),
-        (Mode::Edits, Some("deny files.*"), Deny),
+        (PermissionMode::Bypass, None, Ask),
+        (PermissionMode::Bypass, Some("allow write_file"), Ask),
+        (PermissionMode::Plan, None, Deny),
+        (PermissionMode::Edits, Some("deny files.*"), Deny),
     ] {
         let rules = rule
             .iter()
@@ -125,7 +130,7 @@ fn a_tool_that_wants_a_person_asks_in_every_mode() {
     let mut declaration = native("a.b");
     declaration.interface.permission.approval_required = true;
     let (effects, principal) = (Effects::of(EffectClass::Read), Principal::agent("a"));
-    let facts = Facts {
+    let facts = PermissionFacts {
         declaration: &declaration,
         input: None,
         effects: &effects,
@@ -134,6 +139,6 @@ fn a_tool_that_wants_a_person_asks_in_every_mode() {
         delegated: &[],
         at: Timestamp::UNIX_EPOCH,
     };
-    let policy = policy(Mode::Bypass, Vec::new());
+    let policy = policy(PermissionMode::Bypass, Vec::new());
     assert_eq!(policy.decide(&facts).behavior, Ask);
 }

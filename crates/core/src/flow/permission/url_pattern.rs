@@ -64,7 +64,7 @@ pub(super) enum UrlPatternError {
 
 /// One request that a call would make.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct PlannedUrlRequest {
     url: Url,
     host: String,
     is_name: bool,
@@ -145,7 +145,7 @@ impl UrlPattern {
     }
 
     /// Whether an allow speaks of a request.
-    pub(super) fn covers(&self, request: &Request) -> bool {
+    pub(super) fn covers(&self, request: &PlannedUrlRequest) -> bool {
         let url = &request.url;
         let port = match self.port {
             Some(port) => url.port_or_known_default() == Some(port),
@@ -178,7 +178,7 @@ impl UrlPattern {
     }
 
     /// Whether a deny or ask speaks of it.
-    pub(super) fn catches(&self, request: &Request) -> bool {
+    pub(super) fn catches(&self, request: &PlannedUrlRequest) -> bool {
         let method = match &request.method {
             Some(method) => self.methods.is_empty() || self.methods.contains(method),
             None => true,
@@ -198,7 +198,7 @@ impl UrlPattern {
 
 impl PathOfUrl {
     /// The path, with or without a slash at its end, and what lies beneath it.
-    fn catches(&self, request: &Request) -> bool {
+    fn catches(&self, request: &PlannedUrlRequest) -> bool {
         let query = || match &self.query {
             None => true,
             Some(wanted) => {
@@ -229,7 +229,7 @@ impl SchemePattern {
 }
 
 impl HostPattern {
-    fn fits(&self, request: &Request) -> bool {
+    fn fits(&self, request: &PlannedUrlRequest) -> bool {
         match self {
             Self::Any => true,
             Self::Exactly(host) => *host == request.host,
@@ -244,7 +244,7 @@ impl HostPattern {
     }
 }
 
-impl Request {
+impl PlannedUrlRequest {
     /// Reads an argument. A text without a scheme is taken for `https`.
     pub(super) fn parse(given: &str, method: Option<String>) -> Option<Self> {
         let url = match Url::parse(given) {
@@ -326,7 +326,7 @@ impl Request {
     }
 }
 
-impl std::fmt::Display for Request {
+impl std::fmt::Display for PlannedUrlRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // A password is nobody's business, and a query may hold a key.
         let port = self
@@ -426,7 +426,7 @@ fn walked(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Request, UrlPattern};
+    use super::{PlannedUrlRequest, UrlPattern};
 
     fn check(pattern: &str, request: &str, covers: bool, catches: bool) {
         let parsed = UrlPattern::parse(pattern).unwrap_or_else(|error| panic!("{error}"));
@@ -434,7 +434,7 @@ mod tests {
             Some((method, url)) => (Some(method.to_owned()), url),
             None => (None, request),
         };
-        let request_read = Request::parse(url, method).unwrap();
+        let request_read = PlannedUrlRequest::parse(url, method).unwrap();
         let found = (parsed.covers(&request_read), parsed.catches(&request_read));
         assert_eq!(found, (covers, catches), "{pattern} on {request}");
     }

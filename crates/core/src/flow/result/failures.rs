@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use toolpost_model::{
-    Decision, ErrorClass, HiddenReason, Outcome, Recoverability, Refusal, RetryGuidance,
+    Decision, ErrorClass, HiddenReason, InputRefusal, Outcome, Recoverability, RetryGuidance,
     ShareRefusal, SourceError, SourceProblem, ToolError,
 };
 
@@ -16,9 +16,9 @@ pub(crate) use approvals::*;
 pub(crate) use begun::*;
 pub(crate) use credentials::*;
 
-use super::{EndedBy, Ending, Shown, retry};
+use super::{CallEnding, EndedBy, FailureContent, retry};
 use crate::{
-    catalog::{SchemaError, Violation},
+    catalog::{SchemaError, SchemaViolation},
     flow::{
         invocation::CancelReason,
         scheduling::{QueueFull, batch::BatchRefusal},
@@ -27,12 +27,12 @@ use crate::{
 };
 
 /// A failure made by the host.
-struct Failure {
+struct HostFailure {
     outcome: Outcome,
     error: ToolError,
 }
 
-impl Failure {
+impl HostFailure {
     /// Nothing ran, so a retry is harmless; whether it helps is for the constructor to say.
     fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         Self {
@@ -79,17 +79,21 @@ impl Failure {
         self
     }
 
-    fn ends(self) -> Ending {
-        Ending::Failure {
+    fn ends(self) -> CallEnding {
+        CallEnding::Failure {
             outcome: self.outcome,
             error: Box::new(self.error),
-            shown: Shown::default(),
+            shown: FailureContent::default(),
             by: EndedBy::Host,
         }
     }
 }
 
-pub(crate) fn unknown_tool(name: &str, similar: &[&str], unavailable: &[SourceProblem]) -> Ending {
+pub(crate) fn unknown_tool(
+    name: &str,
+    similar: &[&str],
+    unavailable: &[SourceProblem],
+) -> CallEnding {
     let mut hint = match similar {
         [] => "list or search the tools to see what is there".to_owned(),
         near => format!("did you mean `{}`?", near.join("`, `")),
@@ -108,7 +112,7 @@ pub(crate) fn unknown_tool(name: &str, similar: &[&str], unavailable: &[SourcePr
         hint.push_str(&format!("; `{part}` {state}"));
     }
     let shown: String = name.chars().take(100).collect();
-    Failure::new(
+    HostFailure::new(
         ErrorClass::UnknownTool,
         format!("no tool is called `{}`", shown.escape_debug()),
     )
@@ -117,7 +121,7 @@ pub(crate) fn unknown_tool(name: &str, similar: &[&str], unavailable: &[SourcePr
     .ends()
 }
 
-pub(crate) fn blocked(name: &str, reason: HiddenReason, setup: Option<&str>) -> Ending {
+pub(crate) fn blocked(name: &str, reason: HiddenReason, setup: Option<&str>) -> CallEnding {
     let class = if reason == HiddenReason::Setup {
         ErrorClass::SetupRequired
     } else {
@@ -132,15 +136,15 @@ pub(crate) fn blocked(name: &str, reason: HiddenReason, setup: Option<&str>) -> 
         || reason.explain().to_owned(),
         |setup| format!("{}: {setup}", reason.explain()),
     );
-    Failure::new(class, format!("`{name}` cannot be called here: {why}"))
+    HostFailure::new(class, format!("`{name}` cannot be called here: {why}"))
         .outcome(outcome)
         .code(reason.as_str())
         .recoverable(Recoverability::Operator)
         .ends()
 }
 
-pub(crate) fn policy_blocked(name: &str, decision: &Decision) -> Ending {
-    Failure::new(
+pub(crate) fn policy_blocked(name: &str, decision: &Decision) -> CallEnding {
+    HostFailure::new(
         ErrorClass::PolicyBlocked,
         format!("`{name}` is denied outright: {}", decision.reason.text),
     )
@@ -156,8 +160,8 @@ pub(crate) fn policy_blocked(name: &str, decision: &Decision) -> Ending {
     .ends()
 }
 
-pub(crate) fn schema_not_loaded(name: &str) -> Ending {
-    Failure::new(
+pub(crate) fn schema_not_loaded(name: &str) -> CallEnding {
+    HostFailure::new(
         ErrorClass::SchemaNotLoaded,
         format!("`{name}` is deferred and was not shown in this session yet"),
     )
@@ -168,14 +172,14 @@ pub(crate) fn schema_not_loaded(name: &str) -> Ending {
     .ends()
 }
 
-pub(crate) fn source_unavailable(error: &SourceError) -> Ending {
-    Failure::new(ErrorClass::DependencyUnavailable, error.to_string())
+pub(crate) fn source_unavailable(error: &SourceError) -> CallEnding {
+    HostFailure::new(ErrorClass::DependencyUnavailable, error.to_string())
         .recoverable(Recoverability::Retry)
         .ends()
 }
 
-pub(crate) fn not_ready(limit_ms: u128) -> Ending {
-    Failure::new(
+pub(crate) fn not_ready(limit_ms: u128) -> CallEnding {
+    HostFailure::new(
         ErrorClass::DependencyUnavailable,
         format!("the call did not start: its source or a hook did not answer within {limit_ms} ms"),
     )
@@ -184,15 +188,15 @@ pub(crate) fn not_ready(limit_ms: u128) -> Ending {
     .ends()
 }
 
-pub(crate) fn unreadable(message: String) -> Ending {
-    Failure::new(ErrorClass::SchemaValidationFailed, message)
+pub(crate) fn unreadable(message: String) -> CallEnding {
+    HostFailure::new(ErrorClass::SchemaValidationFailed, message)
         .hint("send the arguments as one JSON object")
         .retry(|retry| retry.change_arguments = true)
         .ends()
 }
 
-pub(crate) fn arguments_too_large(size: usize, limit: usize, setting: &str) -> Ending {
-    Failure::new(
+pub(crate) fn arguments_too_large(size: usize, limit: usize, setting: &str) -> CallEnding {
+    HostFailure::new(
         ErrorClass::InvalidArguments,
         format!("the arguments have {size} bytes; the limit is {limit} (setting `{setting}`)"),
     )
@@ -201,8 +205,8 @@ pub(crate) fn arguments_too_large(size: usize, limit: usize, setting: &str) -> E
     .ends()
 }
 
-pub(crate) fn broken_schema(error: &SchemaError) -> Ending {
-    Failure::new(
+pub(crate) fn broken_schema(error: &SchemaError) -> CallEnding {
+    HostFailure::new(
         ErrorClass::SetupRequired,
         format!("the tool cannot be called: {error}"),
     )
@@ -211,7 +215,7 @@ pub(crate) fn broken_schema(error: &SchemaError) -> Ending {
     .ends()
 }
 
-pub(crate) fn violations(found: &[Violation]) -> Ending {
+pub(crate) fn violations(found: &[SchemaViolation]) -> CallEnding {
     let lines: Vec<String> = found
         .iter()
         .map(|v| {
@@ -223,28 +227,28 @@ pub(crate) fn violations(found: &[Violation]) -> Ending {
             format!("at {at}: expected {}, got {}", v.expected, v.given)
         })
         .collect();
-    Failure::new(ErrorClass::InvalidArguments, lines.join("; "))
+    HostFailure::new(ErrorClass::InvalidArguments, lines.join("; "))
         .details(json!({ "violations": found }))
         .retry(|retry| retry.change_arguments = true)
         .ends()
 }
 
-pub(crate) fn refused(refusal: &Refusal) -> Ending {
+pub(crate) fn refused(refusal: &InputRefusal) -> CallEnding {
     let at = if refusal.at.is_empty() {
         "the arguments"
     } else {
         refusal.at.as_str()
     };
     let (recoverability, guidance) = retry::after_failure(refusal.class, true);
-    Failure::new(refusal.class, format!("at {at}: {}", refusal.message))
+    HostFailure::new(refusal.class, format!("at {at}: {}", refusal.message))
         .details(json!({ "at": refusal.at }))
         .recoverable(recoverability)
         .retry(|retry| *retry = guidance)
         .ends()
 }
 
-pub(crate) fn hook_stopped(hook: &str, reason: &str) -> Ending {
-    Failure::new(
+pub(crate) fn hook_stopped(hook: &str, reason: &str) -> CallEnding {
+    HostFailure::new(
         ErrorClass::HookBlocked,
         format!("the hook `{hook}` stopped the call: {reason}"),
     )
@@ -254,10 +258,10 @@ pub(crate) fn hook_stopped(hook: &str, reason: &str) -> Ending {
 }
 
 /// The model did not write the arguments that were refused, so it is told who did.
-pub(crate) fn after_rewrite(hook: &str, ending: Ending) -> Ending {
+pub(crate) fn after_rewrite(hook: &str, ending: CallEnding) -> CallEnding {
     match ending {
-        Ending::Output(output) => Ending::Output(output),
-        Ending::Failure {
+        CallEnding::Output(output) => CallEnding::Output(output),
+        CallEnding::Failure {
             outcome,
             mut error,
             shown,
@@ -267,7 +271,7 @@ pub(crate) fn after_rewrite(hook: &str, ending: Ending) -> Ending {
                 "the hook `{hook}` changed the arguments, and then: {}",
                 error.message
             );
-            Ending::Failure {
+            CallEnding::Failure {
                 outcome,
                 error,
                 shown,
@@ -277,8 +281,8 @@ pub(crate) fn after_rewrite(hook: &str, ending: Ending) -> Ending {
     }
 }
 
-pub(crate) fn hook_failed(hook: &str, reason: &str) -> Ending {
-    Failure::new(
+pub(crate) fn hook_failed(hook: &str, reason: &str) -> CallEnding {
+    HostFailure::new(
         ErrorClass::HookFailed,
         format!("the hook `{hook}` failed, so the call was not run: {reason}"),
     )
@@ -287,8 +291,8 @@ pub(crate) fn hook_failed(hook: &str, reason: &str) -> Ending {
     .ends()
 }
 
-pub(crate) fn denied(name: &str, decision: &Decision) -> Ending {
-    Failure::new(
+pub(crate) fn denied(name: &str, decision: &Decision) -> CallEnding {
+    HostFailure::new(
         ErrorClass::PermissionDenied,
         format!("`{name}` was denied: {}", decision.reason.text),
     )
@@ -303,12 +307,12 @@ pub(crate) fn denied(name: &str, decision: &Decision) -> Ending {
     .ends()
 }
 
-pub(crate) fn nobody_to_ask(name: &str, decision: &Decision) -> Ending {
+pub(crate) fn nobody_to_ask(name: &str, decision: &Decision) -> CallEnding {
     let message = format!(
         "`{name}` needs approval and nobody is there to give it: {}",
         decision.reason.text
     );
-    Failure::new(ErrorClass::PermissionDenied, message)
+    HostFailure::new(ErrorClass::PermissionDenied, message)
         .outcome(Outcome::Denied)
         .code("no_approver")
         .recoverable(Recoverability::Operator)
@@ -322,13 +326,13 @@ pub(crate) fn nobody_to_ask(name: &str, decision: &Decision) -> Ending {
         .ends()
 }
 
-pub(crate) fn queue_full(full: &QueueFull) -> Ending {
+pub(crate) fn queue_full(full: &QueueFull) -> CallEnding {
     let message = match full {
         QueueFull::Shared(_) => format!("the call cannot wait for its turn: {full}"),
         QueueFull::Session { .. } => format!("the queue is full: {full} (setting `limits.queue`)"),
         // No retry from the same place can help.
         QueueFull::HeldAbove { .. } | QueueFull::Circle => {
-            return Failure::new(
+            return HostFailure::new(
                 ErrorClass::RateLimited,
                 format!("the call cannot run here: {full}"),
             )
@@ -336,7 +340,7 @@ pub(crate) fn queue_full(full: &QueueFull) -> Ending {
             .ends();
         }
     };
-    Failure::new(ErrorClass::RateLimited, message)
+    HostFailure::new(ErrorClass::RateLimited, message)
         .outcome(Outcome::Rejected)
         .recoverable(Recoverability::Retry)
         .retry(|retry| retry.after_ms = Some(500))
@@ -344,12 +348,12 @@ pub(crate) fn queue_full(full: &QueueFull) -> Ending {
 }
 
 /// The caller's records would take more of the journal than it may have.
-pub(crate) fn journal_share(refusal: &ShareRefusal) -> Ending {
+pub(crate) fn journal_share(refusal: &ShareRefusal) -> CallEnding {
     let message = format!(
         "the call cannot be recorded: {}",
         refusal.told("bytes of the journal", "limits.journal")
     );
-    Failure::new(ErrorClass::RateLimited, message)
+    HostFailure::new(ErrorClass::RateLimited, message)
         .outcome(Outcome::Rejected)
         .code("journal_share")
         .recoverable(Recoverability::Operator)
@@ -360,8 +364,8 @@ pub(crate) fn journal_share(refusal: &ShareRefusal) -> Ending {
         .ends()
 }
 
-pub(crate) fn still_queued() -> Ending {
-    Failure::new(
+pub(crate) fn still_queued() -> CallEnding {
+    HostFailure::new(
         ErrorClass::Queued,
         "the call was still waiting for its turn when its caller's time was over",
     )
@@ -372,8 +376,8 @@ pub(crate) fn still_queued() -> Ending {
     .ends()
 }
 
-pub(crate) fn shutting_down() -> Ending {
-    Failure::new(
+pub(crate) fn shutting_down() -> CallEnding {
+    HostFailure::new(
         ErrorClass::Canceled,
         "the host is shutting down and takes no more calls",
     )
@@ -384,7 +388,7 @@ pub(crate) fn shutting_down() -> Ending {
     .ends()
 }
 
-pub(crate) fn canceled_before_start(reason: CancelReason) -> Ending {
+pub(crate) fn canceled_before_start(reason: CancelReason) -> CallEnding {
     canceled(
         reason,
         format!("the call did not start: {}", reason.explain()),
@@ -393,27 +397,29 @@ pub(crate) fn canceled_before_start(reason: CancelReason) -> Ending {
 }
 
 /// What a sibling's failure stopped is told apart: nobody wanted this very call to stop.
-fn canceled(reason: CancelReason, message: String) -> Failure {
+fn canceled(reason: CancelReason, message: String) -> HostFailure {
     let failure = match reason {
-        CancelReason::SiblingFailed { place } => Failure::new(ErrorClass::SiblingCanceled, message)
-            .details(json!({ "abort_reason": "sibling_failed", "place": place }))
-            .hint("see what became of the other call, then send this one again in a new batch"),
+        CancelReason::SiblingFailed { place } => {
+            HostFailure::new(ErrorClass::SiblingCanceled, message)
+                .details(json!({ "abort_reason": "sibling_failed", "place": place }))
+                .hint("see what became of the other call, then send this one again in a new batch")
+        }
         CancelReason::Requested
         | CancelReason::CallerGone
         | CancelReason::Shutdown
         | CancelReason::SessionClosed
-        | CancelReason::ParentStopped => Failure::new(ErrorClass::Canceled, message),
+        | CancelReason::ParentStopped => HostFailure::new(ErrorClass::Canceled, message),
     };
     failure
         .outcome(Outcome::Canceled)
         .recoverable(Recoverability::Retry)
 }
 
-pub(crate) fn dependency_missing(place: u32) -> Ending {
+pub(crate) fn dependency_missing(place: u32) -> CallEnding {
     let message = format!(
         "the call did not start: it depends on call {place} of its batch, which never came"
     );
-    Failure::new(ErrorClass::SiblingCanceled, message)
+    HostFailure::new(ErrorClass::SiblingCanceled, message)
         .outcome(Outcome::Canceled)
         .code("dependency_missing")
         .details(json!({ "abort_reason": "dependency_missing", "place": place }))
@@ -423,13 +429,13 @@ pub(crate) fn dependency_missing(place: u32) -> Ending {
 }
 
 /// A call that has no place in its batch.
-pub(crate) fn no_place(refusal: &BatchRefusal) -> Ending {
+pub(crate) fn no_place(refusal: &BatchRefusal) -> CallEnding {
     let code = match refusal {
         BatchRefusal::GivenUp(place) => {
             return canceled_before_start(CancelReason::SiblingFailed { place: *place });
         }
         BatchRefusal::TooMany => {
-            return Failure::new(ErrorClass::RateLimited, refusal.to_string())
+            return HostFailure::new(ErrorClass::RateLimited, refusal.to_string())
                 .outcome(Outcome::Rejected)
                 .code("too_many_batches")
                 .recoverable(Recoverability::Retry)
@@ -441,7 +447,7 @@ pub(crate) fn no_place(refusal: &BatchRefusal) -> Ending {
         BatchRefusal::Taken(_) => "batch_place_taken",
         BatchRefusal::Circle(_) => "batch_cycle",
     };
-    Failure::new(ErrorClass::InvalidArguments, refusal.to_string())
+    HostFailure::new(ErrorClass::InvalidArguments, refusal.to_string())
         .code(code)
         .hint(
             "this is about the call's `batch`, not about its arguments; a new batch needs a new id",
@@ -449,8 +455,8 @@ pub(crate) fn no_place(refusal: &BatchRefusal) -> Ending {
         .ends()
 }
 
-pub(crate) fn request_conflict(id: &str) -> Ending {
-    Failure::new(
+pub(crate) fn request_conflict(id: &str) -> CallEnding {
+    HostFailure::new(
         ErrorClass::RequestConflict,
         format!(
             "the request id `{}` came with another call before",
@@ -463,8 +469,8 @@ pub(crate) fn request_conflict(id: &str) -> Ending {
 }
 
 /// Nothing ran.
-pub(crate) fn journal_refuses(error: &JournalError) -> Ending {
-    Failure::new(
+pub(crate) fn journal_refuses(error: &JournalError) -> CallEnding {
+    HostFailure::new(
         ErrorClass::JournalUnavailable,
         format!("nothing runs unrecorded, and {error}"),
     )
@@ -474,8 +480,8 @@ pub(crate) fn journal_refuses(error: &JournalError) -> Ending {
     .ends()
 }
 
-pub(crate) fn internal(message: &str) -> Ending {
-    Failure::new(ErrorClass::ExecutionFailed, message)
+pub(crate) fn internal(message: &str) -> CallEnding {
+    HostFailure::new(ErrorClass::ExecutionFailed, message)
         .code("internal")
         .recoverable(Recoverability::Never)
         .ends()

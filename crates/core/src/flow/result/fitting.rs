@@ -5,12 +5,12 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use toolpost_model::{
-    ArtifactId, ArtifactRef, Content, Disposition, EffectOrigin, PersistStrategy, Redactions,
+    ArtifactId, ArtifactRef, Disposition, EffectOrigin, PersistStrategy, Redactions, ResultContent,
     ResultPersistence, ToolOutput, Truncation,
 };
 
 use super::preview;
-use crate::{catalog::Entry, flow::invocation::LiveCall};
+use crate::{catalog::CatalogEntry, flow::invocation::LiveCall};
 
 /// An image counts for a model by its picture, not by the letters it is sent in; providers take about this much.
 const IMAGE_CHARS: usize = 5 << 20;
@@ -24,23 +24,23 @@ const REDACTED: &str =
 
 /// How much of a tool's results is shown in a session, and what becomes of a larger one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct ResultSizePolicy {
     /// The largest text that is shown whole, in characters.
     pub(crate) limit: usize,
     pub(crate) strategy: PersistStrategy,
-    pub(crate) readers: Readers,
+    pub(crate) readers: ResultReaderTools,
 }
 
 /// Which of the tools that read kept results the caller has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Readers {
+pub(crate) struct ResultReaderTools {
     pub(crate) read: bool,
     pub(crate) search: bool,
 }
 
-impl Room {
+impl ResultSizePolicy {
     /// The operator's word for the tool stands before the host's; the tool itself and the session only ask for less.
-    pub(crate) fn of(host: usize, session: Option<usize>, entry: Option<&Entry>) -> Self {
+    pub(crate) fn of(host: usize, session: Option<usize>, entry: Option<&CatalogEntry>) -> Self {
         let declared = entry.map(|entry| &entry.declaration().interface.persistence);
         let own = declared.and_then(|declared| declared.max_inline_chars);
         let limit = match entry.and_then(|entry| entry.settings.max_inline_chars) {
@@ -67,7 +67,7 @@ impl Room {
         Self {
             limit: limit.min(session.unwrap_or(usize::MAX)),
             strategy,
-            readers: Readers::default(),
+            readers: ResultReaderTools::default(),
         }
     }
 
@@ -121,7 +121,7 @@ pub(crate) struct Unkept {
 
 /// What was done about a result's size.
 #[derive(Default)]
-pub(crate) struct Fitted {
+pub(crate) struct ResultFitReport {
     pub(crate) disposition: Option<Disposition>,
     pub(crate) persistence: Option<Box<ResultPersistence>>,
     pub(crate) unkept: Vec<Unkept>,
@@ -130,7 +130,11 @@ pub(crate) struct Fitted {
 }
 
 /// Makes the output small enough to be shown.
-pub(crate) fn fit(live: &LiveCall, room: Room, output: &mut ToolOutput) -> Fitted {
+pub(crate) fn fit(
+    live: &LiveCall,
+    room: ResultSizePolicy,
+    output: &mut ToolOutput,
+) -> ResultFitReport {
     let mut fitter = Fitter::new(live, room, output);
     match room.strategy {
         PersistStrategy::Inline => {}
@@ -149,7 +153,11 @@ pub(crate) fn fit(live: &LiveCall, room: Room, output: &mut ToolOutput) -> Fitte
 }
 
 /// The same for a value that takes the place of the structured content alone.
-pub(crate) fn fit_structured(live: &LiveCall, room: Room, output: &mut ToolOutput) -> Fitted {
+pub(crate) fn fit_structured(
+    live: &LiveCall,
+    room: ResultSizePolicy,
+    output: &mut ToolOutput,
+) -> ResultFitReport {
     let mut fitter = Fitter::new(live, room, output);
     match room.strategy {
         PersistStrategy::Inline => {}
@@ -164,14 +172,14 @@ pub(crate) fn fit_structured(live: &LiveCall, room: Room, output: &mut ToolOutpu
 
 struct Fitter<'a> {
     live: &'a LiveCall,
-    room: Room,
-    fitted: Fitted,
+    room: ResultSizePolicy,
+    fitted: ResultFitReport,
     /// What the tool itself left out. It may have kept the whole.
     cut: Option<Truncation>,
 }
 
 /// A part that is not shown whole.
-struct Part {
+struct OversizedPart {
     name: &'static str,
     media_type: String,
     bytes: Vec<u8>,
@@ -190,11 +198,11 @@ struct Extent {
 }
 
 impl<'a> Fitter<'a> {
-    fn new(live: &'a LiveCall, room: Room, output: &ToolOutput) -> Self {
+    fn new(live: &'a LiveCall, room: ResultSizePolicy, output: &ToolOutput) -> Self {
         Self {
             live,
             room,
-            fitted: Fitted::default(),
+            fitted: ResultFitReport::default(),
             cut: output.truncated.clone(),
         }
     }
@@ -235,7 +243,7 @@ impl<'a> Fitter<'a> {
             unit: "characters",
         };
         let redactions = Redactions::default();
-        let part = Part {
+        let part = OversizedPart {
             name: "result",
             media_type,
             bytes: whole.into_bytes(),
@@ -250,7 +258,7 @@ impl<'a> Fitter<'a> {
         };
         output
             .content
-            .splice(at..at, pieces.into_iter().map(Content::text));
+            .splice(at..at, pieces.into_iter().map(ResultContent::text));
     }
 
     /// What is shown of a text that is too long, what it is, and whether that was found to be JSON.
@@ -294,7 +302,7 @@ impl<'a> Fitter<'a> {
             total,
             unit: "characters",
         };
-        let part = Part {
+        let part = OversizedPart {
             name: ArtifactRef::STRUCTURED,
             media_type: "application/json".to_owned(),
             bytes: json.into_bytes(),
@@ -314,22 +322,24 @@ impl<'a> Fitter<'a> {
             Some(preview) => preview.with_note(&note),
             None => vec![format!("[{note}]")],
         };
-        output.content.extend(pieces.into_iter().map(Content::text));
+        output
+            .content
+            .extend(pieces.into_iter().map(ResultContent::text));
     }
 
     fn media(&mut self, output: &mut ToolOutput) {
         let unknown = "application/octet-stream".to_owned();
         for place in 0..output.content.len() {
             let (name, media_type, largest) = match &output.content[place] {
-                Content::Text { .. } | Content::Link { .. } => continue,
-                Content::Image { media_type, .. } => {
+                ResultContent::Text { .. } | ResultContent::Link { .. } => continue,
+                ResultContent::Image { media_type, .. } => {
                     ("image", media_type, self.room.limit.max(IMAGE_CHARS))
                 }
-                Content::Audio { media_type, .. } => {
+                ResultContent::Audio { media_type, .. } => {
                     ("audio", media_type, self.room.limit.max(IMAGE_CHARS))
                 }
-                Content::Binary { media_type, .. } => ("binary", media_type, self.room.limit),
-                Content::Resource { media_type, .. } => (
+                ResultContent::Binary { media_type, .. } => ("binary", media_type, self.room.limit),
+                ResultContent::Resource { media_type, .. } => (
                     "resource",
                     media_type.as_ref().unwrap_or(&unknown),
                     self.room.limit,
@@ -351,7 +361,7 @@ impl<'a> Fitter<'a> {
             };
             let said = format!("{name}: {media_type}, {} bytes, not shown", bytes.len());
             let note = self.put_away(
-                Part {
+                OversizedPart {
                     name,
                     media_type,
                     bytes,
@@ -363,7 +373,7 @@ impl<'a> Fitter<'a> {
             if output.truncated.is_none() {
                 self.truncate(output, extent);
             }
-            output.content[place] = Content::text(format!("[{note}]"));
+            output.content[place] = ResultContent::text(format!("[{note}]"));
         }
     }
 
@@ -376,7 +386,7 @@ impl<'a> Fitter<'a> {
     }
 
     /// What becomes of a part; gives back what the content is to say of it.
-    fn put_away(&mut self, part: Part, extent: Extent) -> String {
+    fn put_away(&mut self, part: OversizedPart, extent: Extent) -> String {
         let (disposition, artifact, reason) = match self.room.strategy {
             PersistStrategy::PreviewAndPersist => {
                 (Disposition::Preview, Some(self.next_id()), None)
@@ -472,7 +482,7 @@ impl<'a> Fitter<'a> {
     }
 
     fn redact(&mut self, output: &mut ToolOutput) {
-        let content: usize = output.content.iter().map(Content::size).sum();
+        let content: usize = output.content.iter().map(ResultContent::size).sum();
         let structured = output
             .structured
             .as_ref()
@@ -480,7 +490,7 @@ impl<'a> Fitter<'a> {
         if content + structured == 0 {
             return;
         }
-        output.content = vec![Content::text(REDACTED)];
+        output.content = vec![ResultContent::text(REDACTED)];
         output.structured = None;
         output.summary = None;
         output.truncated = None;
@@ -520,7 +530,7 @@ impl<'a> Fitter<'a> {
     }
 }
 
-impl std::fmt::Display for Readers {
+impl std::fmt::Display for ResultReaderTools {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.read, self.search) {
             (true, true) => {
@@ -533,43 +543,45 @@ impl std::fmt::Display for Readers {
     }
 }
 
-fn as_text(piece: &Content) -> Option<&str> {
+fn as_text(piece: &ResultContent) -> Option<&str> {
     match piece {
-        Content::Text { text } => Some(text),
-        Content::Image { .. }
-        | Content::Binary { .. }
-        | Content::Audio { .. }
-        | Content::Resource { .. }
-        | Content::Link { .. } => None,
+        ResultContent::Text { text } => Some(text),
+        ResultContent::Image { .. }
+        | ResultContent::Binary { .. }
+        | ResultContent::Audio { .. }
+        | ResultContent::Resource { .. }
+        | ResultContent::Link { .. } => None,
     }
 }
 
 /// The bytes that a piece stands for, taken out of it.
-fn bytes_of(piece: &mut Content) -> Vec<u8> {
+fn bytes_of(piece: &mut ResultContent) -> Vec<u8> {
     let decoded = |data: String| STANDARD.decode(&data).unwrap_or_else(|_| data.into_bytes());
     match piece {
-        Content::Image { data, .. }
-        | Content::Binary { data, .. }
-        | Content::Audio { data, .. } => decoded(std::mem::take(data)),
-        Content::Resource {
+        ResultContent::Image { data, .. }
+        | ResultContent::Binary { data, .. }
+        | ResultContent::Audio { data, .. } => decoded(std::mem::take(data)),
+        ResultContent::Resource {
             text: Some(text), ..
         } => std::mem::take(text).into_bytes(),
-        Content::Resource {
+        ResultContent::Resource {
             data: Some(data), ..
         } => decoded(std::mem::take(data)),
-        Content::Text { .. } | Content::Resource { .. } | Content::Link { .. } => Vec::new(),
+        ResultContent::Text { .. }
+        | ResultContent::Resource { .. }
+        | ResultContent::Link { .. } => Vec::new(),
     }
 }
 
 /// Takes all text out, joined as a reader of text gets it, and tells where it began.
-fn take_text(content: &mut Vec<Content>) -> (usize, String) {
+fn take_text(content: &mut Vec<ResultContent>) -> (usize, String) {
     let at = content
         .iter()
         .position(|piece| as_text(piece).is_some())
         .unwrap_or_default();
     let mut whole: Option<String> = None;
     content.retain_mut(|piece| match piece {
-        Content::Text { text } => {
+        ResultContent::Text { text } => {
             match &mut whole {
                 None => whole = Some(std::mem::take(text)),
                 Some(whole) => {
@@ -579,11 +591,11 @@ fn take_text(content: &mut Vec<Content>) -> (usize, String) {
             }
             false
         }
-        Content::Image { .. }
-        | Content::Binary { .. }
-        | Content::Audio { .. }
-        | Content::Resource { .. }
-        | Content::Link { .. } => true,
+        ResultContent::Image { .. }
+        | ResultContent::Binary { .. }
+        | ResultContent::Audio { .. }
+        | ResultContent::Resource { .. }
+        | ResultContent::Link { .. } => true,
     });
     (at, whole.unwrap_or_default())
 }

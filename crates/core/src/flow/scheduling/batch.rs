@@ -39,7 +39,7 @@ use tokio::{sync::watch, time::Instant};
 use toolpost_model::{BatchPlace, Interrupt, InvocationId, Ordering as BatchOrdering};
 
 pub(crate) use places::MOST_CALLS;
-use state::{Slot, State};
+use state::{BatchCall, BatchState};
 
 use crate::flow::invocation::{CancelReason, LiveCall};
 
@@ -79,14 +79,14 @@ pub(crate) struct Batches {
 }
 
 struct Batch {
-    state: Mutex<State>,
+    state: Mutex<BatchState>,
     /// Counts what happened, for those who wait for it.
     changes: watch::Sender<u64>,
     held_back: Arc<AtomicUsize>,
 }
 
 /// A call's place in its batch. Whatever becomes of the call, nobody waits for it when this is dropped.
-pub(crate) struct Member {
+pub(crate) struct BatchMember {
     batch: Arc<Batch>,
     index: u32,
     call: InvocationId,
@@ -94,7 +94,7 @@ pub(crate) struct Member {
 
 /// What a call that wants to begin is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum BatchTurn {
     /// It may.
     Begin,
     /// A call it depends on has ended without success, or one gave up the batch.
@@ -114,11 +114,11 @@ impl Batches {
         &self,
         place: &BatchPlace,
         live: &Arc<LiveCall>,
-    ) -> Result<Member, BatchRefusal> {
+    ) -> Result<BatchMember, BatchRefusal> {
         if place.id.len() > ID_BYTES {
             return Err(BatchRefusal::Id(place.id.len()));
         }
-        let slot = Slot::new(place, live)?;
+        let slot = BatchCall::new(place, live)?;
         let batch = self.find(&place.id)?;
         let mut state = batch.state.lock();
         let joined = state.join(place, &slot);
@@ -128,7 +128,7 @@ impl Batches {
         state.insert(place.index, slot);
         drop(state);
         batch.changed();
-        let member = Member {
+        let member = BatchMember {
             batch,
             index: place.index,
             call: live.id,
@@ -138,9 +138,9 @@ impl Batches {
         };
         let given_up = matches!(refusal, BatchRefusal::GivenUp(_));
         member.end(if given_up {
-            Ended::GivenUp
+            BatchCallEnd::GivenUp
         } else {
-            Ended::Failed
+            BatchCallEnd::Failed
         });
         Err(refusal)
     }
@@ -162,7 +162,7 @@ impl Batches {
             known.remove(&oldest);
         }
         let batch = Arc::new(Batch {
-            state: Mutex::new(State::default()),
+            state: Mutex::new(BatchState::default()),
             changes: watch::Sender::new(0),
             held_back: Arc::clone(&self.held_back),
         });
@@ -179,7 +179,7 @@ impl Batch {
 
 /// How a call of a batch ended, as far as its siblings care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum BatchCallEnd {
     Succeeded,
     Failed,
     /// The host did not take it, so it may come again.
@@ -188,14 +188,14 @@ pub(crate) enum Ended {
     GivenUp,
 }
 
-impl Member {
+impl BatchMember {
     /// Resolves whenever something happened in the batch.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.batch.changes.subscribe()
     }
 
     /// Whether the call may begin. Who is told so has its turn and keeps it.
-    pub(crate) fn turn(&self) -> Turn {
+    pub(crate) fn turn(&self) -> BatchTurn {
         self.batch.state.lock().turn(self.index)
     }
 
@@ -205,7 +205,7 @@ impl Member {
     }
 
     /// The call has ended and is on record.
-    pub(crate) fn end(&self, how: Ended) {
+    pub(crate) fn end(&self, how: BatchCallEnd) {
         let stopped = self.batch.state.lock().end(self.index, self.call, how);
         for call in stopped {
             call.cancel(CancelReason::SiblingFailed { place: self.index }, None);
@@ -229,7 +229,7 @@ impl Member {
     }
 }
 
-impl Drop for Member {
+impl Drop for BatchMember {
     fn drop(&mut self) {
         self.batch.state.lock().answered(self.index, self.call);
         self.batch.changed();

@@ -10,8 +10,8 @@ use toolpost_model::InvocationId;
 
 use super::{
     locks,
-    need::{Bound, Need, Ticket},
-    table::Table,
+    need::{AdmissionNeeds, ConcurrencyLimit, QueueTicket},
+    table::SchedulerTable,
 };
 
 /// A nested call that waits, or would.
@@ -24,11 +24,12 @@ struct WaitingChild {
 }
 
 impl WaitingChild {
-    fn of(table: &Table, need: &Need) -> Self {
-        let conflicts = |other: &Need| locks::conflict(&other.uses, &need.uses);
-        let within =
-            |other: &Need, bound: &Bound| other.bounds.iter().any(|one| one.on == bound.on);
-        let full = |bound: &Bound| {
+    fn of(table: &SchedulerTable, need: &AdmissionNeeds) -> Self {
+        let conflicts = |other: &AdmissionNeeds| locks::conflict(&other.uses, &need.uses);
+        let within = |other: &AdmissionNeeds, bound: &ConcurrencyLimit| {
+            other.bounds.iter().any(|one| one.on == bound.on)
+        };
+        let full = |bound: &ConcurrencyLimit| {
             let holders = holders(table, |other| within(other, bound));
             (holders.len() >= bound.most).then_some(holders)
         };
@@ -48,7 +49,7 @@ impl WaitingChild {
     }
 }
 
-fn holders(table: &Table, which: impl Fn(&Need) -> bool) -> Vec<InvocationId> {
+fn holders(table: &SchedulerTable, which: impl Fn(&AdmissionNeeds) -> bool) -> Vec<InvocationId> {
     table
         .holders
         .values()
@@ -59,13 +60,13 @@ fn holders(table: &Table, which: impl Fn(&Need) -> bool) -> Vec<InvocationId> {
 
 /// Whether the call that made it could never end if it waited. A running call can end when the calls it made can: those
 /// that run, and those that wait for calls that can end.
-pub(super) fn would_close(table: &Table, need: &Need) -> bool {
+pub(super) fn would_close(table: &SchedulerTable, need: &AdmissionNeeds) -> bool {
     let Some(parent) = need.parent else {
         return false;
     };
     let nested = table
         .waiting
-        .range(..Ticket::FIRST_ORDINARY)
+        .range(..QueueTicket::FIRST_ORDINARY)
         .map(|(_, waiting)| &*waiting.need);
     let waiting: Vec<WaitingChild> = nested
         .chain([need])

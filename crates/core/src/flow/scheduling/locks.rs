@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use toolpost_model::{Access, ResourceUse};
+use toolpost_model::{ResourceAccess, ResourceUse};
 
-use super::need::Ticket;
+use super::need::QueueTicket;
 
 /// Who holds what, and who waits for it. Every use also counts at the keys above its own, so that a question costs the
 /// depth of its key, not the number of calls.
@@ -16,12 +16,12 @@ pub(super) struct LockTable {
 /// One key: its own users, and those of all keys beneath it.
 #[derive(Default)]
 struct Node {
-    here: Side,
-    beneath: Side,
+    here: LockHolders,
+    beneath: LockHolders,
 }
 
 #[derive(Default)]
-struct Side {
+struct LockHolders {
     readers: Crowd,
     writers: Crowd,
 }
@@ -29,12 +29,12 @@ struct Side {
 #[derive(Default)]
 struct Crowd {
     holding: u32,
-    waiting: BTreeSet<Ticket>,
+    waiting: BTreeSet<QueueTicket>,
 }
 
 impl Crowd {
     /// Whether somebody holds, or waits since before `ticket`.
-    fn is_before(&self, ticket: Option<Ticket>) -> bool {
+    fn is_before(&self, ticket: Option<QueueTicket>) -> bool {
         let waits_longer = |ticket| self.waiting.first().is_some_and(|first| *first < ticket);
         self.holding > 0 || ticket.is_some_and(waits_longer)
     }
@@ -44,16 +44,16 @@ impl Crowd {
     }
 }
 
-impl Side {
-    fn blocks(&self, access: Access, ticket: Option<Ticket>) -> bool {
+impl LockHolders {
+    fn blocks(&self, access: ResourceAccess, ticket: Option<QueueTicket>) -> bool {
         self.writers.is_before(ticket)
-            || (access == Access::Write && self.readers.is_before(ticket))
+            || (access == ResourceAccess::Write && self.readers.is_before(ticket))
     }
 
-    fn crowd(&mut self, access: Access) -> &mut Crowd {
+    fn crowd(&mut self, access: ResourceAccess) -> &mut Crowd {
         match access {
-            Access::Read => &mut self.readers,
-            Access::Write => &mut self.writers,
+            ResourceAccess::Read => &mut self.readers,
+            ResourceAccess::Write => &mut self.writers,
         }
     }
 
@@ -62,10 +62,10 @@ impl Side {
     }
 
     /// Those who wait at this very key and need not wait for one another.
-    fn first_in_line(&self, freed: Access, found: &mut Vec<Ticket>) {
+    fn first_in_line(&self, freed: ResourceAccess, found: &mut Vec<QueueTicket>) {
         let writer = self.writers.waiting.first();
         found.extend(writer);
-        if freed == Access::Write {
+        if freed == ResourceAccess::Write {
             found.extend(before(&self.readers.waiting, writer));
         }
     }
@@ -73,9 +73,9 @@ impl Side {
 
 impl Node {
     /// Those who wait beneath this key and have nobody who waits at it before them.
-    fn first_beneath(&self, freed: Access, found: &mut Vec<Ticket>) {
+    fn first_beneath(&self, freed: ResourceAccess, found: &mut Vec<QueueTicket>) {
         let writer = self.here.writers.waiting.first();
-        if freed == Access::Write {
+        if freed == ResourceAccess::Write {
             found.extend(before(&self.beneath.readers.waiting, writer));
         } else if self.here.readers.holding > 0 {
             return;
@@ -94,9 +94,9 @@ impl Node {
 
 /// Up to `end` and with it: one call may wait here in several ways, and is not in its own way.
 fn before<'a>(
-    waiting: &'a BTreeSet<Ticket>,
-    end: Option<&'a Ticket>,
-) -> impl Iterator<Item = Ticket> + 'a {
+    waiting: &'a BTreeSet<QueueTicket>,
+    end: Option<&'a QueueTicket>,
+) -> impl Iterator<Item = QueueTicket> + 'a {
     waiting
         .iter()
         .take_while(move |ticket| end.is_none_or(|end| *ticket <= end))
@@ -110,11 +110,11 @@ impl LockTable {
     }
 
     /// Whether nobody holds anything that conflicts, and nobody waits for it since before `ticket`, where there is one.
-    pub(super) fn free(&self, uses: &[ResourceUse], ticket: Option<Ticket>) -> bool {
+    pub(super) fn free(&self, uses: &[ResourceUse], ticket: Option<QueueTicket>) -> bool {
         self.nodes.is_empty() || uses.iter().all(|one| self.is_free(one, ticket))
     }
 
-    fn is_free(&self, wanted: &ResourceUse, ticket: Option<Ticket>) -> bool {
+    fn is_free(&self, wanted: &ResourceUse, ticket: Option<QueueTicket>) -> bool {
         let access = wanted.access;
         let here = self.nodes.get(wanted.key.as_str());
         let mut above = wanted.key.ancestors().filter_map(|key| self.nodes.get(key));
@@ -131,13 +131,13 @@ impl LockTable {
         self.change(uses, |crowd| crowd.holding -= 1);
     }
 
-    pub(super) fn wait(&mut self, uses: &[ResourceUse], ticket: Ticket) {
+    pub(super) fn wait(&mut self, uses: &[ResourceUse], ticket: QueueTicket) {
         self.change(uses, |crowd| {
             crowd.waiting.insert(ticket);
         });
     }
 
-    pub(super) fn stop_waiting(&mut self, uses: &[ResourceUse], ticket: Ticket) {
+    pub(super) fn stop_waiting(&mut self, uses: &[ResourceUse], ticket: QueueTicket) {
         self.change(uses, |crowd| {
             crowd.waiting.remove(&ticket);
         });
@@ -145,7 +145,7 @@ impl LockTable {
 
     /// Who may be free to go now that somebody no longer holds these, or no longer waits for them. More may be named
     /// than are free, never fewer: who is not named has somebody before them who is still there.
-    pub(super) fn freed(&self, uses: &[ResourceUse]) -> Vec<Ticket> {
+    pub(super) fn freed(&self, uses: &[ResourceUse]) -> Vec<QueueTicket> {
         let mut found = Vec::new();
         for one in uses {
             if let Some(node) = self.nodes.get(one.key.as_str()) {
@@ -160,17 +160,18 @@ impl LockTable {
     }
 
     fn change(&mut self, uses: &[ResourceUse], change: impl Fn(&mut Crowd)) {
-        let mut at = |key: &str, side: fn(&mut Node) -> &mut Side, access: Access| {
-            if !self.nodes.contains_key(key) {
-                self.nodes.insert(key.into(), Node::default());
-            }
-            if let Some(node) = self.nodes.get_mut(key) {
-                change(side(node).crowd(access));
-                if node.here.is_empty() && node.beneath.is_empty() {
-                    self.nodes.remove(key);
+        let mut at =
+            |key: &str, side: fn(&mut Node) -> &mut LockHolders, access: ResourceAccess| {
+                if !self.nodes.contains_key(key) {
+                    self.nodes.insert(key.into(), Node::default());
                 }
-            }
-        };
+                if let Some(node) = self.nodes.get_mut(key) {
+                    change(side(node).crowd(access));
+                    if node.here.is_empty() && node.beneath.is_empty() {
+                        self.nodes.remove(key);
+                    }
+                }
+            };
         for one in uses {
             at(one.key.as_str(), |node| &mut node.here, one.access);
             one.key
@@ -182,7 +183,7 @@ impl LockTable {
 
 /// Whether holding `held` is enough for whoever wants `wanted`.
 pub(super) fn covers(held: &ResourceUse, wanted: &ResourceUse) -> bool {
-    (held.access == Access::Write || wanted.access == Access::Read)
+    (held.access == ResourceAccess::Write || wanted.access == ResourceAccess::Read)
         && is_beneath(wanted.key.as_str(), held.key.as_str())
 }
 
@@ -192,7 +193,7 @@ pub(super) fn conflict(left: &[ResourceUse], right: &[ResourceUse]) -> bool {
 }
 
 pub(super) fn collide(a: &ResourceUse, b: &ResourceUse) -> bool {
-    if a.access == Access::Read && b.access == Access::Read {
+    if a.access == ResourceAccess::Read && b.access == ResourceAccess::Read {
         return false;
     }
     let (a, b) = (a.key.as_str(), b.key.as_str());
@@ -208,16 +209,20 @@ fn is_beneath(inner: &str, outer: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use toolpost_model::{Access, ResourceKey, ResourceUse};
+    use toolpost_model::{ResourceAccess, ResourceKey, ResourceUse};
 
-    use super::{super::need::Ticket, LockTable, collide};
+    use super::{super::need::QueueTicket, LockTable, collide};
 
     fn any_use() -> impl Strategy<Value = ResourceUse> {
         let path = prop::collection::vec("[ab]{1,2}", 0..4)
             .prop_map(|parts| format!("/{}", parts.join("/")));
         (path, any::<bool>()).prop_map(|(path, write)| ResourceUse {
             key: ResourceKey::path(&path),
-            access: if write { Access::Write } else { Access::Read },
+            access: if write {
+                ResourceAccess::Write
+            } else {
+                ResourceAccess::Read
+            },
         })
     }
 
@@ -230,7 +235,7 @@ mod tests {
         ) {
             let mut table = LockTable::default();
             table.take(&held);
-            let ticket = |place: usize| Ticket::number(place as u64, false);
+            let ticket = |place: usize| QueueTicket::number(place as u64, false);
             for (place, one) in waiting.iter().enumerate() {
                 table.wait(std::slice::from_ref(one), ticket(place));
             }

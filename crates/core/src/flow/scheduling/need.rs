@@ -1,14 +1,14 @@
 //! What a call needs to run, and its place among those that wait.
 
 use toolpost_model::{
-    Access, Effects, InvocationId, Principal, ResourceKey, ResourceUse, SessionId, ToolId,
+    Effects, InvocationId, Principal, ResourceAccess, ResourceKey, ResourceUse, SessionId, ToolId,
 };
 
 use super::{QueueFull, locks};
 use crate::{flow::invocation::Parent, port::SourceIndex};
 
 /// A call that wants to run.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct AdmissionRequest<'a> {
     pub(crate) call: InvocationId,
     pub(crate) principal: &'a Principal,
     pub(crate) session: &'a SessionId,
@@ -18,19 +18,19 @@ pub(crate) struct Wanted<'a> {
     /// The call that made it.
     pub(crate) parent: Option<&'a Parent>,
     /// Limits of its own beside those of its session and the host.
-    pub(crate) bounds: Vec<Bound>,
+    pub(crate) bounds: Vec<ConcurrencyLimit>,
 }
 
 /// A limit on the calls of one tool or one source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Bound {
-    pub(crate) on: Bounded,
+pub(crate) struct ConcurrencyLimit {
+    pub(crate) on: ConcurrencyLimitSubject,
     pub(crate) most: usize,
 }
 
 /// What a limit is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Bounded {
+pub(crate) enum ConcurrencyLimitSubject {
     Tool(ToolId),
     Source(SourceIndex),
 }
@@ -38,9 +38,9 @@ pub(crate) enum Bounded {
 /// The order of those who wait: nested calls before all others, since those may be waiting for the call above one;
 /// among equals who came first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Ticket(u64);
+pub(super) struct QueueTicket(u64);
 
-impl Ticket {
+impl QueueTicket {
     /// Above every nested ticket.
     pub(super) const FIRST_ORDINARY: Self = Self(1 << 63);
 
@@ -58,7 +58,7 @@ impl Ticket {
 }
 
 /// What a call needs to run.
-pub(super) struct Need {
+pub(super) struct AdmissionNeeds {
     pub(super) call: InvocationId,
     pub(super) principal: Principal,
     pub(super) session: SessionId,
@@ -68,13 +68,13 @@ pub(super) struct Need {
     /// It is not safe beside other calls of its session.
     pub(super) alone: bool,
     pub(super) uses: Vec<ResourceUse>,
-    pub(super) bounds: Vec<Bound>,
+    pub(super) bounds: Vec<ConcurrencyLimit>,
 }
 
-impl Need {
+impl AdmissionNeeds {
     /// What a call needs beside what the calls above it hold.
-    pub(super) fn of(wanted: Wanted<'_>) -> Result<Self, QueueFull> {
-        let Wanted {
+    pub(super) fn of(wanted: AdmissionRequest<'_>) -> Result<Self, QueueFull> {
+        let AdmissionRequest {
             call,
             principal,
             session,
@@ -90,7 +90,11 @@ impl Need {
         let mut uses: Vec<ResourceUse> = effects.uses.iter().filter(missing).cloned().collect();
         if let Some(parent) = parent {
             // In its parent's place in the session a call cannot be alone there; among its siblings it can.
-            let access = if alone { Access::Write } else { Access::Read };
+            let access = if alone {
+                ResourceAccess::Write
+            } else {
+                ResourceAccess::Read
+            };
             uses.push(ResourceUse {
                 key: ResourceKey::new("siblings", &parent.id.to_string()),
                 access,

@@ -4,12 +4,12 @@
 use std::fmt;
 
 use serde::Serialize;
-use toolpost_model::{Access, InvocationId, ResourceKey, ResourceUse, ShareRefusal};
+use toolpost_model::{InvocationId, ResourceAccess, ResourceKey, ResourceUse, ShareRefusal};
 
 use super::{
     QueueFull, locks,
-    need::{Bound, Bounded, Need, Ticket},
-    table::Table,
+    need::{AdmissionNeeds, ConcurrencyLimit, ConcurrencyLimitSubject, QueueTicket},
+    table::SchedulerTable,
 };
 
 /// More resources than this are not told one by one.
@@ -80,7 +80,7 @@ pub enum WaitReason {
         /// What it is.
         key: ResourceKey,
         /// What the call wants it for.
-        access: Access,
+        access: ResourceAccess,
         /// Calls of the same session that hold it.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         held_by: Vec<InvocationId>,
@@ -129,8 +129,8 @@ impl fmt::Display for WaitReason {
                 others,
             } => {
                 let wants = match access {
-                    Access::Read => "to read",
-                    Access::Write => "alone",
+                    ResourceAccess::Read => "to read",
+                    ResourceAccess::Write => "alone",
                 };
                 write!(f, "`{}` {wants}", key.as_str())?;
                 match held_by.len() + others {
@@ -172,17 +172,17 @@ impl Slots {
     }
 }
 
-pub(super) fn of(table: &Table, need: &Need) -> Outlook {
+pub(super) fn of(table: &SchedulerTable, need: &AdmissionNeeds) -> Outlook {
     let waits_for = reasons(table, need);
     let refused = if waits_for.is_empty() {
         None
     } else {
         table.check_room(&need.principal, &need.session).err()
     };
-    let own_limit = |bound: &Bound| OwnLimit {
+    let own_limit = |bound: &ConcurrencyLimit| OwnLimit {
         of: match bound.on {
-            Bounded::Tool(_) => "tool",
-            Bounded::Source(_) => "source",
+            ConcurrencyLimitSubject::Tool(_) => "tool",
+            ConcurrencyLimitSubject::Source(_) => "source",
         },
         slots: table.slots_of(bound),
     };
@@ -199,14 +199,14 @@ pub(super) fn of(table: &Table, need: &Need) -> Outlook {
 }
 
 /// Everything that stands in a call's way now.
-pub(super) fn reasons(table: &Table, need: &Need) -> Vec<WaitReason> {
+pub(super) fn reasons(table: &SchedulerTable, need: &AdmissionNeeds) -> Vec<WaitReason> {
     let mut found = Vec::new();
     for bound in &need.bounds {
         let slots = table.slots_of(bound);
         if slots.is_full() {
             found.push(match bound.on {
-                Bounded::Tool(_) => WaitReason::ToolSlot(slots),
-                Bounded::Source(_) => WaitReason::SourceSlot(slots),
+                ConcurrencyLimitSubject::Tool(_) => WaitReason::ToolSlot(slots),
+                ConcurrencyLimitSubject::Source(_) => WaitReason::SourceSlot(slots),
             });
         }
     }
@@ -227,7 +227,7 @@ pub(super) fn reasons(table: &Table, need: &Need) -> Vec<WaitReason> {
 }
 
 /// What a call that needs a slot of its own waits for beside resources.
-fn own_slot(table: &Table, need: &Need, ticket: Ticket) -> Vec<WaitReason> {
+fn own_slot(table: &SchedulerTable, need: &AdmissionNeeds, ticket: QueueTicket) -> Vec<WaitReason> {
     let session = table.session_slots(&need.session);
     let mut found = Vec::new();
     if let Err(refusal) = table.principals.check_slot(&need.principal) {
@@ -250,7 +250,7 @@ fn own_slot(table: &Table, need: &Need, ticket: Ticket) -> Vec<WaitReason> {
     found
 }
 
-fn no_slot(table: &Table, refusal: ShareRefusal) -> WaitReason {
+fn no_slot(table: &SchedulerTable, refusal: ShareRefusal) -> WaitReason {
     let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     match refusal {
         ShareRefusal::Total { .. } => WaitReason::HostSlot(table.host_slots()),
@@ -267,16 +267,17 @@ fn no_slot(table: &Table, refusal: ShareRefusal) -> WaitReason {
     }
 }
 
-fn resource(table: &Table, need: &Need, wanted: &ResourceUse) -> WaitReason {
-    let collides = |other: &Need| other.uses.iter().any(|one| locks::collide(one, wanted));
-    let holders: Vec<&Need> = table
+fn resource(table: &SchedulerTable, need: &AdmissionNeeds, wanted: &ResourceUse) -> WaitReason {
+    let collides =
+        |other: &AdmissionNeeds| other.uses.iter().any(|one| locks::collide(one, wanted));
+    let holders: Vec<&AdmissionNeeds> = table
         .holders
         .values()
         .map(|holder| &**holder)
         .filter(|one| collides(one))
         .collect();
     // Whose calls run beside a caller's own is not its business; that they do is.
-    let own = |holder: &&&Need| holder.session == need.session;
+    let own = |holder: &&&AdmissionNeeds| holder.session == need.session;
     let mut held_by: Vec<InvocationId> = holders
         .iter()
         .filter(own)

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use toolpost_model::{DividedLimit, LimitUse, Principal, Role, ShareRefusal, ShareRules};
+use toolpost_model::{DividedLimit, LimitUse, Principal, PrincipalRole, ShareRefusal, ShareRules};
 
 use super::{
     SchedulerLimits,
-    need::{Need, Ticket},
+    need::{AdmissionNeeds, QueueTicket},
     turns::{Lane, PATIENCE, Turns},
 };
 
@@ -58,10 +58,10 @@ struct RoleCounts {
 }
 
 impl RoleCounts {
-    fn of(&mut self, role: Role) -> &mut u64 {
+    fn of(&mut self, role: PrincipalRole) -> &mut u64 {
         match role {
-            Role::Agent => &mut self.agents,
-            Role::Operator => &mut self.operators,
+            PrincipalRole::Agent => &mut self.agents,
+            PrincipalRole::Operator => &mut self.operators,
         }
     }
 
@@ -121,7 +121,7 @@ impl Principals {
         own: impl Fn(&PrincipalLoad) -> u64,
     ) -> Result<(), ShareRefusal> {
         let load = self.loads.get(principal);
-        let is_counted = load.is_some() && principal.role == Role::Agent;
+        let is_counted = load.is_some() && principal.role == PrincipalRole::Agent;
         let in_use = LimitUse {
             own: load.map_or(0, own),
             agents: used.agents,
@@ -133,7 +133,7 @@ impl Principals {
 
     fn load(&mut self, principal: &Principal) -> &mut PrincipalLoad {
         self.loads.entry(principal.clone()).or_insert_with(|| {
-            self.active_agents += usize::from(principal.role == Role::Agent);
+            self.active_agents += usize::from(principal.role == PrincipalRole::Agent);
             PrincipalLoad::default()
         })
     }
@@ -145,7 +145,7 @@ impl Principals {
             .is_some_and(|load| load.running == 0 && load.queued == 0);
         if is_idle {
             self.loads.remove(principal);
-            self.active_agents -= usize::from(principal.role == Role::Agent);
+            self.active_agents -= usize::from(principal.role == PrincipalRole::Agent);
         }
     }
 
@@ -164,7 +164,7 @@ impl Principals {
     }
 
     /// A call got a slot. `in_session` calls of its session run now.
-    pub(super) fn begin(&mut self, need: &Need, in_session: usize) {
+    pub(super) fn begin(&mut self, need: &AdmissionNeeds, in_session: usize) {
         *self.running.of(need.principal.role) += 1;
         self.given += 1;
         let served = ServedAt {
@@ -181,7 +181,7 @@ impl Principals {
     }
 
     /// A call gave its slot back. `in_session` calls of its session still run.
-    pub(super) fn end(&mut self, need: &Need, in_session: usize) {
+    pub(super) fn end(&mut self, need: &AdmissionNeeds, in_session: usize) {
         *self.running.of(need.principal.role) -= 1;
         if let Some(load) = self.loads.get_mut(&need.principal) {
             load.running -= 1;
@@ -194,7 +194,12 @@ impl Principals {
     }
 
     /// A call waits for nothing but a slot.
-    pub(super) fn line_up(&mut self, need: &Need, in_session: usize, ticket: Ticket) {
+    pub(super) fn line_up(
+        &mut self,
+        need: &AdmissionNeeds,
+        in_session: usize,
+        ticket: QueueTicket,
+    ) {
         self.arrivals += 1;
         let (session_most, served) = (
             self.session_most,
@@ -215,7 +220,7 @@ impl Principals {
     }
 
     /// It left, or has to wait for something else again.
-    pub(super) fn step_out(&mut self, need: &Need, ticket: Ticket) {
+    pub(super) fn step_out(&mut self, need: &AdmissionNeeds, ticket: QueueTicket) {
         let Some(load) = self.loads.get_mut(&need.principal) else {
             return;
         };
@@ -229,7 +234,7 @@ impl Principals {
     }
 
     /// Whether a newcomer would take the slot that its session keeps for a call that was passed over.
-    pub(super) fn is_kept_from(&self, need: &Need) -> bool {
+    pub(super) fn is_kept_from(&self, need: &AdmissionNeeds) -> bool {
         let turns = self
             .loads
             .get(&need.principal)
@@ -238,7 +243,7 @@ impl Principals {
     }
 
     /// Which call goes next, if one may and has room.
-    pub(super) fn next(&self, has_room: impl Fn(&Lane) -> bool) -> Option<Ticket> {
+    pub(super) fn next(&self, has_room: impl Fn(&Lane) -> bool) -> Option<QueueTicket> {
         if self.running.all() >= self.slots.total() {
             return None;
         }

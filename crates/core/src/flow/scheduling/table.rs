@@ -11,21 +11,21 @@ use toolpost_model::{InvocationId, Principal, SessionId, ShareRules};
 use super::{
     QueueFull, SchedulerLimits, circle,
     locks::LockTable,
-    need::{Bound, Bounded, Need, Ticket},
+    need::{AdmissionNeeds, ConcurrencyLimit, ConcurrencyLimitSubject, QueueTicket},
     outlook::Slots,
     principals::Principals,
     turns::Lane,
 };
 
-pub(super) struct Table {
+pub(super) struct SchedulerTable {
     limits: SchedulerLimits,
     /// Calls that run, nested ones too, by their ids.
-    pub(super) holders: HashMap<InvocationId, Arc<Need>>,
+    pub(super) holders: HashMap<InvocationId, Arc<AdmissionNeeds>>,
     /// Calls that run of what has a limit of its own.
-    bounded: HashMap<Bounded, usize>,
+    bounded: HashMap<ConcurrencyLimitSubject, usize>,
     sessions: HashMap<SessionId, SessionLoad>,
     pub(super) locks: LockTable,
-    pub(super) waiting: BTreeMap<Ticket, Waiting>,
+    pub(super) waiting: BTreeMap<QueueTicket, QueuedCall>,
     pub(super) principals: Principals,
     next_ticket: u64,
 }
@@ -39,16 +39,16 @@ struct SessionLoad {
     /// Calls in the queue, of every kind.
     queued: usize,
     /// Those of them that want a slot of their own.
-    waiting: BTreeSet<Ticket>,
+    waiting: BTreeSet<QueueTicket>,
     /// Those of these that must be alone.
-    waiting_alone: BTreeSet<Ticket>,
+    waiting_alone: BTreeSet<QueueTicket>,
 }
 
 impl SessionLoad {
     /// Whether a call may run beside those of its session that run and those that came before it.
-    fn lets_in(&self, alone: bool, ticket: Ticket) -> bool {
+    fn lets_in(&self, alone: bool, ticket: QueueTicket) -> bool {
         let is_first =
-            |waiting: &BTreeSet<Ticket>| waiting.first().is_none_or(|first| *first >= ticket);
+            |waiting: &BTreeSet<QueueTicket>| waiting.first().is_none_or(|first| *first >= ticket);
         if alone {
             self.running == 0 && is_first(&self.waiting)
         } else {
@@ -57,7 +57,7 @@ impl SessionLoad {
     }
 
     /// Who may be let in now that a call has left: the first that must be alone, and all before it.
-    fn freed(&self) -> Vec<Ticket> {
+    fn freed(&self) -> Vec<QueueTicket> {
         let alone = self.waiting_alone.first();
         let before = self
             .waiting
@@ -71,8 +71,8 @@ impl SessionLoad {
     }
 }
 
-pub(super) struct Waiting {
-    pub(super) need: Arc<Need>,
+pub(super) struct QueuedCall {
+    pub(super) need: Arc<AdmissionNeeds>,
     admit: oneshot::Sender<()>,
     waits_for: WaitsFor,
 }
@@ -86,7 +86,7 @@ enum WaitsFor {
     Slot,
 }
 
-impl Table {
+impl SchedulerTable {
     pub(super) fn new(limits: SchedulerLimits, rules: ShareRules) -> Self {
         Self {
             limits,
@@ -112,8 +112,8 @@ impl Table {
     }
 
     /// The ticket that a call without a parent would get now.
-    pub(super) fn next_ticket(&self) -> Ticket {
-        Ticket::number(self.next_ticket, false)
+    pub(super) fn next_ticket(&self) -> QueueTicket {
+        QueueTicket::number(self.next_ticket, false)
     }
 
     pub(super) fn host_slots(&self) -> Slots {
@@ -138,7 +138,7 @@ impl Table {
         }
     }
 
-    pub(super) fn slots_of(&self, bound: &Bound) -> Slots {
+    pub(super) fn slots_of(&self, bound: &ConcurrencyLimit) -> Slots {
         Slots {
             used: self.bounded.get(&bound.on).copied().unwrap_or_default(),
             limit: bound.most,
@@ -146,14 +146,14 @@ impl Table {
     }
 
     /// Whether its session lets a call in beside those that run and those that came before it.
-    pub(super) fn lets_in(&self, need: &Need, ticket: Ticket) -> bool {
+    pub(super) fn lets_in(&self, need: &AdmissionNeeds, ticket: QueueTicket) -> bool {
         self.sessions
             .get(&need.session)
             .is_none_or(|load| load.lets_in(need.alone, ticket))
     }
 
     /// Admits a newcomer that is in nobody's way.
-    pub(super) fn admit_at_once(&mut self, need: &Arc<Need>) -> bool {
+    pub(super) fn admit_at_once(&mut self, need: &Arc<AdmissionNeeds>) -> bool {
         if !self.has_room(&need.bounds) {
             return false;
         }
@@ -174,9 +174,9 @@ impl Table {
 
     pub(super) fn enqueue(
         &mut self,
-        need: &Arc<Need>,
+        need: &Arc<AdmissionNeeds>,
         admit: oneshot::Sender<()>,
-    ) -> Result<Ticket, QueueFull> {
+    ) -> Result<QueueTicket, QueueFull> {
         self.check_room(&need.principal, &need.session)?;
         if need.is_nested() && circle::would_close(self, need) {
             return Err(QueueFull::Circle);
@@ -185,8 +185,12 @@ impl Table {
     }
 
     /// Puts a call at the end of the queue, whether or not there is room.
-    pub(super) fn line_up(&mut self, need: &Arc<Need>, admit: oneshot::Sender<()>) -> Ticket {
-        let ticket = Ticket::number(self.next_ticket, need.is_nested());
+    pub(super) fn line_up(
+        &mut self,
+        need: &Arc<AdmissionNeeds>,
+        admit: oneshot::Sender<()>,
+    ) -> QueueTicket {
+        let ticket = QueueTicket::number(self.next_ticket, need.is_nested());
         self.next_ticket += 1;
         self.locks.wait(&need.uses, ticket);
         self.principals.join_queue(&need.principal);
@@ -198,7 +202,7 @@ impl Table {
                 load.waiting_alone.insert(ticket);
             }
         }
-        let waiting = Waiting {
+        let waiting = QueuedCall {
             need: Arc::clone(need),
             admit,
             waits_for: WaitsFor::Others,
@@ -257,7 +261,7 @@ impl Table {
     }
 
     /// Takes a call out of the queue. `false`: it was not there.
-    pub(super) fn leave(&mut self, ticket: Ticket) -> bool {
+    pub(super) fn leave(&mut self, ticket: QueueTicket) -> bool {
         let Some(waiting) = self.unqueue(ticket) else {
             return false;
         };
@@ -266,7 +270,7 @@ impl Table {
     }
 
     /// Gives back what a call had.
-    pub(super) fn release(&mut self, need: &Need) {
+    pub(super) fn release(&mut self, need: &AdmissionNeeds) {
         self.locks.release(&need.uses);
         self.holders.remove(&need.call);
         for bound in &need.bounds {
@@ -290,7 +294,7 @@ impl Table {
         self.freed(need);
     }
 
-    fn take(&mut self, need: &Arc<Need>) {
+    fn take(&mut self, need: &Arc<AdmissionNeeds>) {
         self.locks.take(&need.uses);
         self.holders.insert(need.call, Arc::clone(need));
         for bound in &need.bounds {
@@ -314,12 +318,12 @@ impl Table {
     }
 
     /// Whether a call waits for nothing but a slot: no running call and no earlier one in the queue is in its way.
-    fn is_free(&self, need: &Need, ticket: Ticket) -> bool {
+    fn is_free(&self, need: &AdmissionNeeds, ticket: QueueTicket) -> bool {
         self.lets_in(need, ticket) && self.locks.free(&need.uses, Some(ticket))
     }
 
     /// A call has left, from the queue or at its end: finds out whom that lets go on, and gives out the slots.
-    fn freed(&mut self, need: &Need) {
+    fn freed(&mut self, need: &AdmissionNeeds) {
         if self.waiting.is_empty() {
             return;
         }
@@ -335,7 +339,7 @@ impl Table {
     }
 
     /// Looks whether these still wait for others.
-    fn look_again(&mut self, tickets: impl IntoIterator<Item = Ticket>) {
+    fn look_again(&mut self, tickets: impl IntoIterator<Item = QueueTicket>) {
         for ticket in tickets.into_iter().filter(|ticket| !ticket.is_nested()) {
             let Some(waiting) = self.waiting.get(&ticket) else {
                 continue;
@@ -353,7 +357,7 @@ impl Table {
         }
     }
 
-    fn set_waits_for(&mut self, ticket: Ticket, waits_for: WaitsFor) {
+    fn set_waits_for(&mut self, ticket: QueueTicket, waits_for: WaitsFor) {
         if let Some(waiting) = self.waiting.get_mut(&ticket) {
             waiting.waits_for = waits_for;
         }
@@ -361,8 +365,8 @@ impl Table {
 
     /// Admits everybody who can go now.
     fn give_turns(&mut self) {
-        let nested = self.waiting.range(..Ticket::FIRST_ORDINARY);
-        let nested: Vec<Ticket> = nested.map(|(ticket, _)| *ticket).collect();
+        let nested = self.waiting.range(..QueueTicket::FIRST_ORDINARY);
+        let nested: Vec<QueueTicket> = nested.map(|(ticket, _)| *ticket).collect();
         for ticket in nested {
             let Some(waiting) = self.waiting.get(&ticket) else {
                 continue;
@@ -386,7 +390,7 @@ impl Table {
         }
     }
 
-    fn admit(&mut self, ticket: Ticket) {
+    fn admit(&mut self, ticket: QueueTicket) {
         let Some(waiting) = self.unqueue(ticket) else {
             return;
         };
@@ -395,7 +399,7 @@ impl Table {
         let _ = waiting.admit.send(());
     }
 
-    fn unqueue(&mut self, ticket: Ticket) -> Option<Waiting> {
+    fn unqueue(&mut self, ticket: QueueTicket) -> Option<QueuedCall> {
         let waiting = self.waiting.remove(&ticket)?;
         let need = &waiting.need;
         self.locks.stop_waiting(&need.uses, ticket);

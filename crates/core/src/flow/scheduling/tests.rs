@@ -8,11 +8,14 @@ use std::{
 
 use futures_util::FutureExt as _;
 use toolpost_model::{
-    Access, EffectClass, Effects, InvocationId, Principal, ResourceKey, SessionId, ShareRefusal,
-    ShareRules,
+    EffectClass, Effects, InvocationId, Principal, ResourceAccess, ResourceKey, SessionId,
+    ShareRefusal, ShareRules,
 };
 
-use super::{Bound, Bounded, Permit, QueueFull, Scheduler, SchedulerLimits, Wanted};
+use super::{
+    AdmissionRequest, ConcurrencyLimit, ConcurrencyLimitSubject, Permit, QueueFull, Scheduler,
+    SchedulerLimits,
+};
 use crate::flow::invocation::Parent;
 
 fn session(name: &str) -> SessionId {
@@ -20,11 +23,11 @@ fn session(name: &str) -> SessionId {
 }
 
 fn write(path: &str) -> Effects {
-    Effects::of(EffectClass::Write).using(ResourceKey::path(path), Access::Write)
+    Effects::of(EffectClass::Write).using(ResourceKey::path(path), ResourceAccess::Write)
 }
 
 fn read(path: &str) -> Effects {
-    Effects::of(EffectClass::Read).using(ResourceKey::path(path), Access::Read)
+    Effects::of(EffectClass::Read).using(ResourceKey::path(path), ResourceAccess::Read)
 }
 
 fn scheduler(concurrency: usize, session_concurrency: usize, queue: usize) -> Arc<Scheduler> {
@@ -49,7 +52,7 @@ fn caller() -> Principal {
     Principal::agent("caller")
 }
 
-fn wanted<'a>(session: &'a SessionId, effects: &'a Effects) -> Wanted<'a> {
+fn wanted<'a>(session: &'a SessionId, effects: &'a Effects) -> AdmissionRequest<'a> {
     static CALLER: LazyLock<Principal> = LazyLock::new(caller);
     wanted_by(&CALLER, session, effects)
 }
@@ -58,9 +61,9 @@ fn wanted_by<'a>(
     principal: &'a Principal,
     session: &'a SessionId,
     effects: &'a Effects,
-) -> Wanted<'a> {
+) -> AdmissionRequest<'a> {
     let (call, alone) = (InvocationId::new(), !effects.concurrency_safe);
-    Wanted {
+    AdmissionRequest {
         call,
         principal,
         session,
@@ -217,13 +220,13 @@ struct Queue {
 }
 
 impl Queue {
-    fn add(&mut self, who: &str, effects: &Effects, bounds: Vec<Bound>) {
+    fn add(&mut self, who: &str, effects: &Effects, bounds: Vec<ConcurrencyLimit>) {
         let (scheduler, session, effects) =
             (Arc::clone(&self.scheduler), session(who), effects.clone());
         let mut one: Pin<Box<dyn Future<Output = _>>> = Box::pin(async move {
             scheduler
                 .admit(
-                    Wanted {
+                    AdmissionRequest {
                         bounds,
                         ..wanted(&session, &effects)
                     },
@@ -314,14 +317,14 @@ fn a_session_that_is_passed_over_goes_first_in_the_end() {
 fn a_call_of_a_limited_tool_gets_its_turn_in_a_busy_session() {
     let scheduler = scheduler(8, 2, 512);
     let one = || {
-        vec![Bound {
-            on: Bounded::Tool("t.one".parse().unwrap()),
+        vec![ConcurrencyLimit {
+            on: ConcurrencyLimitSubject::Tool("t.one".parse().unwrap()),
             most: 1,
         }]
     };
     let limited = |who: &str| {
         let (session, effects) = (session(who), read("/x"));
-        let wanted = Wanted {
+        let wanted = AdmissionRequest {
             bounds: one(),
             ..wanted(&session, &effects)
         };
@@ -372,7 +375,7 @@ fn two_nested_calls_that_would_wait_for_each_other_do_not() {
         let session = session("a");
         scheduler
             .admit(
-                Wanted {
+                AdmissionRequest {
                     call,
                     parent,
                     ..wanted(&session, effects)
@@ -393,7 +396,7 @@ fn two_nested_calls_that_would_wait_for_each_other_do_not() {
     };
     let (of_one, of_two) = (parent(one, &left), parent(two, &right));
     let session = session("a");
-    let nested = Wanted {
+    let nested = AdmissionRequest {
         parent: Some(&of_one),
         ..wanted(&session, &right)
     };

@@ -9,53 +9,53 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use toolpost_model::SessionId;
 
-use super::need::{Bound, Ticket};
+use super::need::{ConcurrencyLimit, QueueTicket};
 
 /// How many slots may go to others while a session waits in a lane, or a principal in line.
 pub(super) const PATIENCE: u64 = 64;
 
 /// The limits of their own that calls share.
-pub(super) type Lane = Vec<Bound>;
+pub(super) type Lane = Vec<ConcurrencyLimit>;
 
 pub(super) struct Turns {
     /// Calls of one session that may run at the same time.
     session_most: usize,
     /// Slots given so far.
     given: u64,
-    lanes: BTreeMap<Lane, Order>,
-    sessions: HashMap<SessionId, Ready>,
+    lanes: BTreeMap<Lane, LaneOrder>,
+    sessions: HashMap<SessionId, SessionReadyCalls>,
 }
 
 /// The sessions of one lane that have a slot left, twice: by their claim and by how long they were passed over.
 #[derive(Default)]
-struct Order {
-    by_load: BTreeSet<(usize, Ticket)>,
-    by_wait: BTreeSet<(u64, Ticket)>,
+struct LaneOrder {
+    by_load: BTreeSet<(usize, QueueTicket)>,
+    by_wait: BTreeSet<(u64, QueueTicket)>,
 }
 
 /// The calls of one session that wait for nothing but a slot. There is one while there are such calls.
 #[derive(Default)]
-struct Ready {
+struct SessionReadyCalls {
     running: usize,
     lanes: BTreeMap<Lane, InLane>,
     /// What stands in the lanes for it.
-    shown: Vec<Shown>,
+    shown: Vec<LaneEntry>,
 }
 
-struct Shown {
+struct LaneEntry {
     lane: Lane,
     load: usize,
-    ticket: Ticket,
+    ticket: QueueTicket,
     since: u64,
 }
 
 struct InLane {
-    tickets: BTreeSet<Ticket>,
+    tickets: BTreeSet<QueueTicket>,
     /// How many slots had been given when the session last got one here, or began to wait.
     since: u64,
 }
 
-impl Ready {
+impl SessionReadyCalls {
     /// The lane that the session keeps its last slot for.
     fn kept_for(&self, session_most: usize, given: u64) -> Option<&Lane> {
         if self.running + 1 < session_most {
@@ -81,7 +81,13 @@ impl Turns {
     }
 
     /// A call waits for nothing but a slot.
-    pub(super) fn add(&mut self, session: &SessionId, running: usize, lane: &Lane, ticket: Ticket) {
+    pub(super) fn add(
+        &mut self,
+        session: &SessionId,
+        running: usize,
+        lane: &Lane,
+        ticket: QueueTicket,
+    ) {
         let since = self.given;
         let ready = self.sessions.entry(session.clone()).or_default();
         ready.running = running;
@@ -97,7 +103,7 @@ impl Turns {
     }
 
     /// It left, or has to wait for something else again.
-    pub(super) fn remove(&mut self, session: &SessionId, lane: &Lane, ticket: Ticket) {
+    pub(super) fn remove(&mut self, session: &SessionId, lane: &Lane, ticket: QueueTicket) {
         let Some(ready) = self.sessions.get_mut(session) else {
             return;
         };
@@ -141,7 +147,7 @@ impl Turns {
     }
 
     /// Who goes next, if one of the lanes with room has somebody.
-    pub(super) fn next(&self, has_room: impl Fn(&Lane) -> bool) -> Option<Ticket> {
+    pub(super) fn next(&self, has_room: impl Fn(&Lane) -> bool) -> Option<QueueTicket> {
         let open = || {
             self.lanes
                 .iter()
@@ -165,7 +171,7 @@ impl Turns {
         let Some(ready) = self.sessions.get_mut(session) else {
             return;
         };
-        for Shown {
+        for LaneEntry {
             lane,
             load,
             ticket,
@@ -200,7 +206,7 @@ impl Turns {
             let order = self.lanes.entry(lane.clone()).or_default();
             order.by_load.insert((load, ticket));
             order.by_wait.insert((waiting.since, ticket));
-            ready.shown.push(Shown {
+            ready.shown.push(LaneEntry {
                 lane: lane.clone(),
                 load,
                 ticket,

@@ -7,28 +7,29 @@ use serde_json::Value;
 use tokio::time::Instant;
 use toolpost_model::{
     ApprovalScope, ArgumentChange, Arguments, CallHash, CallInput, ErrorClass, InvocationId,
-    PermissionInput, Principal, PrincipalName, Role, Rule, RuleOrigin, Verdict,
+    PermissionInput, Principal, PrincipalName, PrincipalRole, Rule, RuleOrigin, Verdict,
 };
 
-use super::{ApprovalError, Decided, blocking};
+use super::{ApprovalError, VerdictReceipt, blocking};
 use crate::{
     call::{
         covering::{HashedCall, programs_of},
         permitting::effects_of,
     },
-    catalog::Violation,
+    catalog::SchemaViolation,
     flow::{
         approval::{
-            Approvals, Begun, Closed, Deciding, LONGEST, No, RememberedRule, Word, Yes, place,
+            ApprovalAnswer, Approvals, Deciding, LONGEST, No, QuestionClosure, RememberedRule,
+            VerdictAdmission, Yes, place,
         },
         credentials,
         hooks::changed_fields,
-        permission::Facts,
+        permission::PermissionFacts,
     },
-    host::Inner,
+    host::HostInner,
     record::{
         journal::{JournalError, Record, RecordKind, StoredRecord, Strength},
-        redaction::{self, Observed},
+        redaction::{self, RedactedArguments},
         rendering::{DecidedBody, RecordedWay},
     },
 };
@@ -37,34 +38,34 @@ use crate::{
 const REMEMBERED_FOR: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// An answer that was found good, and what it brings about.
-struct Weighed {
-    word: Word,
+struct CheckedVerdict {
+    word: ApprovalAnswer,
     body: DecidedBody,
     rule: Option<Rule>,
     remembered: Option<RememberedRule>,
     kept_until: Option<Instant>,
 }
 
-impl Inner {
+impl HostInner {
     pub(super) async fn answer(
         self: Arc<Self>,
         id: InvocationId,
         verdict: Verdict,
         by: Principal,
-    ) -> Result<Decided, ApprovalError> {
+    ) -> Result<VerdictReceipt, ApprovalError> {
         let deciding = loop {
             match self.questions.begin(id) {
-                Begun::Deciding(deciding) => break deciding,
+                VerdictAdmission::Deciding(deciding) => break deciding,
                 // Another answer is being written down. If it cannot be, this one has its turn.
-                Begun::Busy(mut over) => {
+                VerdictAdmission::Busy(mut over) => {
                     let _ = over.changed().await;
                 }
-                Begun::Closed(how) => return Err(how.into()),
-                Begun::Unknown => return Err(self.on_record(id).await),
+                VerdictAdmission::Closed(how) => return Err(how.into()),
+                VerdictAdmission::Unknown => return Err(self.on_record(id).await),
             }
         };
         let asker = &deciding.draft.request.principal;
-        if asker.role == Role::Agent && asker.name == by.name {
+        if asker.role == PrincipalRole::Agent && asker.name == by.name {
             return Err(ApprovalError::OwnCall(by.name));
         }
         let at = crate::port::now();
@@ -80,7 +81,7 @@ impl Inner {
         verdict: Verdict,
         by: PrincipalName,
         at: Timestamp,
-    ) -> Result<Weighed, ApprovalError> {
+    ) -> Result<CheckedVerdict, ApprovalError> {
         let request = &deciding.draft.request;
         let ask_id = request.ask_id;
         let mut body = DecidedBody {
@@ -105,12 +106,12 @@ impl Inner {
         let kept_until = self.kept_until(deciding.waiting, at, &mut body);
         let (scope, named, valid_for, arguments) = match verdict {
             Verdict::Deny { feedback } => {
-                let word = Word::No(No {
+                let word = ApprovalAnswer::No(No {
                     ask_id,
                     by,
                     feedback,
                 });
-                return Ok(Weighed {
+                return Ok(CheckedVerdict {
                     word,
                     body,
                     rule: None,
@@ -161,14 +162,14 @@ impl Inner {
         };
         body.rule = rule.as_ref().map(ToString::to_string);
         let programs = body.programs.clone();
-        let word = Word::Yes(Yes {
+        let word = ApprovalAnswer::Yes(Yes {
             ask_id,
             by,
             approves,
             arguments,
             programs,
         });
-        Ok(Weighed {
+        Ok(CheckedVerdict {
             word,
             body,
             rule,
@@ -203,7 +204,7 @@ impl Inner {
         }
         let fault = |at: &str, expected: String, given: &str| {
             let (at, given) = (at.to_owned(), given.to_owned());
-            ApprovalError::BadArguments(vec![Violation {
+            ApprovalError::BadArguments(vec![SchemaViolation {
                 at,
                 expected,
                 given,
@@ -252,7 +253,8 @@ impl Inner {
             return Err(fault(&refusal.at, refusal.message, "this"));
         }
         let sensitive = resolved.entry.input().sensitive_pointers(arguments);
-        let Observed { shown, .. } = redaction::observable(&edited, &sensitive, &self.redactor);
+        let RedactedArguments { shown, .. } =
+            redaction::observable(&edited, &sensitive, &self.redactor);
         body.redacted = !std::ptr::eq(shown.value(), edited.value());
         body.changed_fields = changed_fields(&request.arguments, arguments);
         body.changed_arguments = ArgumentChange::between(&request.arguments, shown.value());
@@ -277,7 +279,7 @@ impl Inner {
         };
         let approves = hashed.hashes(self).whole;
         let permission = PermissionInput::new(edited);
-        let facts = Facts {
+        let facts = PermissionFacts {
             declaration: resolved.entry.declaration(),
             input: Some(&permission),
             effects: &effects,
@@ -300,7 +302,7 @@ impl Inner {
     async fn put_on_record(
         &self,
         deciding: &Deciding,
-        weighed: &Weighed,
+        weighed: &CheckedVerdict,
         at: Timestamp,
     ) -> Result<(), ApprovalError> {
         let mut strength = Strength::Committed;
@@ -331,8 +333,13 @@ impl Inner {
     }
 
     /// The answer is on record: it takes effect.
-    fn carry_out(&self, deciding: Deciding, weighed: Weighed, at: Timestamp) -> Decided {
-        let Weighed {
+    fn carry_out(
+        &self,
+        deciding: Deciding,
+        weighed: CheckedVerdict,
+        at: Timestamp,
+    ) -> VerdictReceipt {
+        let CheckedVerdict {
             word,
             body,
             rule,
@@ -346,8 +353,8 @@ impl Inner {
             (None, Some(rule)) => deciding.session.add_rule(rule),
             (None, None) => {}
         }
-        let allowed = matches!(word, Word::Yes(_));
-        let decided = Decided {
+        let allowed = matches!(word, ApprovalAnswer::Yes(_));
+        let decided = VerdictReceipt {
             ask_id: body.ask_id,
             allowed,
             by: body.by.clone(),
@@ -360,7 +367,7 @@ impl Inner {
         };
         deciding.finish(
             word,
-            Closed::Decided {
+            QuestionClosure::Decided {
                 by: body.by,
                 at,
                 allowed,

@@ -13,12 +13,12 @@ const DEFAULT_LIMIT: u64 = 64 << 20;
 
 /// Keeps bytes in memory, up to a limit. Beyond it everything more is refused: nothing that was kept goes.
 pub struct MemoryBlobs {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<MemoryBlobTable>>,
     limit: u64,
 }
 
 #[derive(Default)]
-struct Kept {
+struct MemoryBlobTable {
     contents: HashMap<ContentDigest, Arc<[u8]>>,
     /// Bytes kept and being written.
     used: u64,
@@ -42,7 +42,7 @@ impl Default for MemoryBlobs {
 
 impl BlobStore for MemoryBlobs {
     fn create(&self) -> BoxFuture<'_, Result<Box<dyn BlobWriter>, BlobError>> {
-        let writer = Writer {
+        let writer = MemoryBlobWriter {
             kept: Arc::clone(&self.kept),
             limit: self.limit,
             written: Vec::new(),
@@ -75,13 +75,13 @@ impl BlobStore for MemoryBlobs {
     }
 }
 
-struct Writer {
-    kept: Arc<Mutex<Kept>>,
+struct MemoryBlobWriter {
+    kept: Arc<Mutex<MemoryBlobTable>>,
     limit: u64,
     written: Vec<u8>,
 }
 
-impl Writer {
+impl MemoryBlobWriter {
     fn add(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
         let mut kept = self.kept.lock();
         let used = kept.used.saturating_add(bytes.len() as u64);
@@ -110,14 +110,14 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for MemoryBlobWriter {
     fn drop(&mut self) {
         let mut kept = self.kept.lock();
         kept.used -= self.written.len() as u64;
     }
 }
 
-impl BlobWriter for Writer {
+impl BlobWriter for MemoryBlobWriter {
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), BlobError>> {
         Box::pin(ready(self.add(bytes)))
     }

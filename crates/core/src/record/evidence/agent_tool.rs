@@ -21,36 +21,36 @@ use toolpost_model::InvocationId;
 
 use super::{ExportError, inputs, moment, recorded};
 use crate::record::journal::{RecordKind, StoredRecord};
-use story::Story;
-use tools::Tools;
+use story::CallEvidence;
+use tools::DeclaredToolTable;
 
 const SCHEMA_VERSION: &str = "0.2.0";
 
 /// What an export knows so far.
 #[derive(Default)]
 pub(super) struct AgentTool {
-    tools: Tools,
+    tools: DeclaredToolTable,
     /// Calls that have no end yet, in the order they came.
-    open: HashMap<InvocationId, Story>,
+    open: HashMap<InvocationId, CallEvidence>,
     order: Vec<InvocationId>,
-    life: Life,
+    life: RecordingHost,
     /// Surfaces and policies that were told.
     told: HashSet<String>,
 }
 
 /// The host that wrote the records, as far as it is known: its start may have been removed with older records.
 #[derive(Clone, Debug, Default)]
-struct Life {
+struct RecordingHost {
     /// The number of its start.
     seq: Option<u64>,
     version: Option<String>,
-    limits: Option<recorded::Limits>,
+    limits: Option<recorded::ExportedHostLimits>,
     /// Its calls have spans.
     traces: bool,
 }
 
-impl Life {
-    fn of(row: &StoredRecord, start: &recorded::Start) -> Self {
+impl RecordingHost {
+    fn of(row: &StoredRecord, start: &recorded::ExportedHostStartBody) -> Self {
         Self {
             seq: Some(row.seq),
             version: Some(start.version.clone()).filter(|version| !version.is_empty()),
@@ -93,12 +93,12 @@ impl AgentTool {
     ) -> Result<(), ExportError> {
         match row.record.kind {
             RecordKind::HostStarted => {
-                let start: recorded::Start = read(row)?;
-                self.life = Life::of(row, &start);
+                let start: recorded::ExportedHostStartBody = read(row)?;
+                self.life = RecordingHost::of(row, &start);
                 events::host_started(row, &self.life, &start.carried, lines);
             }
             RecordKind::SessionOpened => {
-                let session: recorded::Session = read(row)?;
+                let session: recorded::ExportedSessionBody = read(row)?;
                 events::session_opened(row, &session, &self.life, lines);
             }
             RecordKind::SessionClosed => events::session_closed(row, &self.life, lines),
@@ -109,14 +109,14 @@ impl AgentTool {
                     .surface(row, &surface, &self.life, &mut self.told, lines);
             }
             RecordKind::Discovered => {
-                let discovered: recorded::Discovered = read(row)?;
+                let discovered: recorded::ExportedDiscoveryBody = read(row)?;
                 events::discovered(row, &discovered, &self.life, lines);
             }
             RecordKind::Accepted | RecordKind::Asked | RecordKind::Started | RecordKind::Ended => {
                 self.call(row, lines)?;
             }
             RecordKind::Decided => {
-                let decided: recorded::Decided = read(row)?;
+                let decided: recorded::ExportedVerdictBody = read(row)?;
                 events::decided(row, &decided, &self.life, lines);
             }
             RecordKind::Pruned => events::pruned(row, &self.life, lines),
@@ -128,10 +128,10 @@ impl AgentTool {
         let Some(id) = row.record.invocation_id else {
             return Ok(());
         };
-        let way: recorded::Way = read(row)?;
+        let way: recorded::ExportedCallBody = read(row)?;
         let story = self.open.entry(id).or_insert_with(|| {
             self.order.push(id);
-            Story::new(id, row.record.session_id.clone(), row.record.at)
+            CallEvidence::new(id, row.record.session_id.clone(), row.record.at)
         });
         story.follow(row, way);
         if row.record.kind == RecordKind::Ended
@@ -151,7 +151,7 @@ impl AgentTool {
         }
     }
 
-    fn tell(&mut self, story: &Story, lines: &mut Vec<String>) {
+    fn tell(&mut self, story: &CallEvidence, lines: &mut Vec<String>) {
         let tool = story.tool_id.as_ref().and_then(|id| self.tools.get(id));
         let policy = call::scheduler_policy(story, tool, &self.life, &mut self.told, lines);
         call::invocation(story, &policy, &self.life, lines);

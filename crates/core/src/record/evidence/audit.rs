@@ -11,27 +11,27 @@ use toolpost_model::{ErrorClass, InvocationId, Outcome};
 use super::ExportError;
 use crate::record::journal::{RecordKind, StoredRecord};
 
-pub(super) struct Audit {
+pub(super) struct AuditExport {
     error_code: fn(ErrorClass) -> &'static str,
     /// Calls that have no end yet.
-    open: HashMap<InvocationId, Begun>,
+    open: HashMap<InvocationId, AuditOpenCall>,
 }
 
-struct Begun {
+struct AuditOpenCall {
     request: String,
-    call: Asked,
+    call: AuditCallRequest,
 }
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct AuditRecordBody<'a> {
     #[serde(default)]
-    call: Option<Asked>,
+    call: Option<AuditCallRequest>,
     #[serde(default, borrow)]
     result: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct AuditCallRequest {
     tool: String,
     #[serde(default)]
     arguments: Option<Box<RawValue>>,
@@ -42,19 +42,19 @@ struct Asked {
 }
 
 #[derive(Deserialize)]
-struct Ended {
+struct AuditResult {
     outcome: Outcome,
     #[serde(default)]
-    error: Option<Failed>,
+    error: Option<AuditResultError>,
     timings: toolpost_model::Timings,
 }
 
 #[derive(Deserialize)]
-struct Failed {
+struct AuditResultError {
     class: ErrorClass,
 }
 
-impl Audit {
+impl AuditExport {
     pub(super) fn new(error_code: fn(ErrorClass) -> &'static str) -> Self {
         Self {
             error_code,
@@ -74,13 +74,14 @@ impl Audit {
         else {
             return Ok(());
         };
-        let body: Body<'_> = serde_json::from_str(&record.body).map_err(ExportError::of(row))?;
+        let body: AuditRecordBody<'_> =
+            serde_json::from_str(&record.body).map_err(ExportError::of(row))?;
         if let Some(call) = body.call {
             let request = record
                 .request
                 .as_ref()
                 .map_or_else(String::new, |request| request.id.to_string());
-            self.open.insert(id, Begun { request, call });
+            self.open.insert(id, AuditOpenCall { request, call });
         }
         let Some(result) = body.result else {
             return Ok(());
@@ -88,7 +89,8 @@ impl Audit {
         let Some(begun) = self.open.remove(&id) else {
             return Ok(());
         };
-        let ended: Ended = serde_json::from_str(result.get()).map_err(ExportError::of(row))?;
+        let ended: AuditResult =
+            serde_json::from_str(result.get()).map_err(ExportError::of(row))?;
         let arguments = begun.call.arguments.as_ref().map(|text| text.get().len());
         let line = json!({
             "record": "a2e_audit",

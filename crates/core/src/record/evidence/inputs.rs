@@ -5,7 +5,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::recorded::{Mutation, Way};
+use super::recorded::{ExportedCallBody, Mutation};
 use crate::record::{journal::StoredRecord, story::tells_of_its_way};
 
 /// The arguments of a call, from those that the model sent to the last ones. Everything in it has passed redaction.
@@ -38,7 +38,7 @@ impl InputTrail {
     pub fn of(rows: &[StoredRecord]) -> Self {
         let mut trail = Self::default();
         for row in rows.iter().filter(|row| tells_of_its_way(row.record.kind)) {
-            if let Ok(mut way) = serde_json::from_str::<Way>(&row.record.body) {
+            if let Ok(mut way) = serde_json::from_str::<ExportedCallBody>(&row.record.body) {
                 let begin = way.begin(row.record.at);
                 trail.follow(&mut way, begin);
             }
@@ -47,7 +47,7 @@ impl InputTrail {
     }
 
     /// Takes in what a record tells of the arguments. `begin` is the moment that its times count from.
-    pub(super) fn follow(&mut self, way: &mut Way, begin: Timestamp) {
+    pub(super) fn follow(&mut self, way: &mut ExportedCallBody, begin: Timestamp) {
         extend(
             &mut self.changes,
             std::mem::take(&mut way.mutations),
@@ -113,7 +113,7 @@ impl InputTrail {
     }
 }
 
-impl Way {
+impl ExportedCallBody {
     /// The moment that its times count from: the request, or the start of the host that took the call up again. The
     /// last stage was reached just before the record was written.
     pub(super) fn begin(&self, written_at: Timestamp) -> Timestamp {

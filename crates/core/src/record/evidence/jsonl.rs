@@ -8,7 +8,7 @@ use super::{ExportError, recorded};
 use crate::record::journal::StoredRecord;
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct JsonlLine<'a> {
     record: &'static str,
     seq: u64,
     at: jiff::Timestamp,
@@ -17,13 +17,13 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<&'a toolpost_model::SessionId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    request: Option<Request<'a>>,
+    request: Option<JsonlRequest<'a>>,
     body: &'a RawValue,
     hash: String,
 }
 
 #[derive(Serialize)]
-struct Request<'a> {
+struct JsonlRequest<'a> {
     id: &'a toolpost_model::RequestId,
     digest: String,
 }
@@ -35,13 +35,13 @@ fn hex(bytes: &[u8]) -> String {
 pub(super) fn line(row: &StoredRecord) -> Result<String, ExportError> {
     let record = &row.record;
     let body: &RawValue = serde_json::from_str(&record.body).map_err(ExportError::of(row))?;
-    let line = Line {
+    let line = JsonlLine {
         record: record.kind.as_str(),
         seq: row.seq,
         at: record.at,
         invocation_id: record.invocation_id,
         session_id: record.session_id.as_ref(),
-        request: record.request.as_ref().map(|request| Request {
+        request: record.request.as_ref().map(|request| JsonlRequest {
             id: &request.id,
             digest: hex(&request.digest),
         }),
@@ -51,13 +51,14 @@ pub(super) fn line(row: &StoredRecord) -> Result<String, ExportError> {
     serde_json::to_string(&line).map_err(ExportError::of(row))
 }
 
-/// One line, for the schema: the same fields as [`Line`].
+/// One line, for the schema: the same fields as [`JsonlLine`].
 #[derive(JsonSchema)]
+#[schemars(description = "One line, for the schema: the same fields as [`Line`].")]
 #[expect(dead_code, reason = "only its schema is used")]
 struct JournalLine {
     /// What it tells, and its body.
     #[serde(flatten)]
-    told: Told,
+    told: JournalLineBody,
     /// Its number in the journal.
     seq: u64,
     /// When it was written, to the microsecond.
@@ -88,31 +89,32 @@ struct RequestLine {
 #[derive(JsonSchema)]
 #[serde(tag = "record", content = "body", rename_all = "snake_case")]
 #[expect(dead_code, reason = "only its schema is used")]
-enum Told {
+#[schemars(rename = "Told")]
+enum JournalLineBody {
     /// A host began on this journal.
-    HostStarted(recorded::Start),
+    HostStarted(recorded::ExportedHostStartBody),
     /// A session was opened.
-    SessionOpened(recorded::Session),
+    SessionOpened(recorded::ExportedSessionBody),
     /// A session was closed.
-    SessionClosed(recorded::Empty),
+    SessionClosed(recorded::ExportedSessionEndBody),
     /// What can be called.
-    Catalog(recorded::Catalog),
+    Catalog(recorded::ExportedCatalogBody),
     /// Who sees what of it.
-    Surface(recorded::Surface),
+    Surface(recorded::ExportedSurfaceBody),
     /// A session was shown deferred tools.
-    Discovered(recorded::Discovered),
+    Discovered(recorded::ExportedDiscoveryBody),
     /// A call was acknowledged before its end.
-    Accepted(Box<recorded::Way>),
+    Accepted(Box<recorded::ExportedCallBody>),
     /// A call waits for a person's answer.
-    Asked(Box<recorded::Way>),
+    Asked(Box<recorded::ExportedCallBody>),
     /// A person answered.
-    Decided(recorded::Decided),
+    Decided(recorded::ExportedVerdictBody),
     /// A call that may have a side effect begins to run.
-    Started(Box<recorded::Way>),
+    Started(Box<recorded::ExportedCallBody>),
     /// A call ended.
-    Ended(Box<recorded::Way>),
+    Ended(Box<recorded::ExportedCallBody>),
     /// Older records were removed.
-    Pruned(recorded::Pruned),
+    Pruned(recorded::ExportedPruneBody),
 }
 
 pub(super) fn schema() -> Value {

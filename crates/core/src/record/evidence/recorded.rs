@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolpost_model::{
     ArgumentChange, BatchPlace, ContentDigest, Decision, Effects, EventBody, HookRun, InvocationId,
-    ProgramFile, Role, Stage, SurfaceRequest, ToolId, ToolResult, TraceContext, Verdict,
+    PrincipalRole, ProgramFile, Stage, SurfaceRequest, ToolId, ToolResult, TraceContext, Verdict,
 };
 
 use crate::record::{
@@ -16,9 +16,10 @@ use crate::record::{
 /// Body of `accepted`, `asked`, `started` and `ended`: what is said once is not repeated by later records.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub(super) struct Way {
+#[schemars(rename = "Way")]
+pub(super) struct ExportedCallBody {
     /// What was asked for; in the first record of a call.
-    pub(super) call: Option<Asked>,
+    pub(super) call: Option<ExportedCallRequest>,
     /// The tool, where one was found.
     pub(super) tool_id: Option<ToolId>,
     /// The surface its session saw.
@@ -28,7 +29,7 @@ pub(super) struct Way {
     /// What was decided.
     pub(super) decision: Option<Decision>,
     /// The question it waits for.
-    pub(super) ask: Option<Question>,
+    pub(super) ask: Option<ExportedQuestion>,
     /// The files it would run, as they were when it asked.
     pub(super) programs: Vec<ProgramFile>,
     /// The arguments it asks, runs or ends with, where an earlier record has those it came with.
@@ -36,21 +37,21 @@ pub(super) struct Way {
     /// A secret was taken out of these.
     pub(super) redacted: bool,
     /// The answer it goes on with, or ends with.
-    pub(super) approval: Option<Approval>,
+    pub(super) approval: Option<ExportedApproval>,
     /// Changes of its arguments.
     pub(super) mutations: Vec<Mutation>,
     /// Hooks that were asked.
     pub(super) hooks: Vec<HookRun>,
     /// Changes of its output.
-    pub(super) output_mutations: Vec<OutputMutation>,
+    pub(super) output_mutations: Vec<ExportedOutputMutation>,
     /// Stages with the microseconds from the request on.
     pub(super) transitions: Vec<(Stage, u64)>,
     /// Events that were sent and lost.
-    pub(super) events: Option<Events>,
+    pub(super) events: Option<ExportedEventCounts>,
     /// Milestones of its progress.
-    pub(super) progress: Vec<Milestone>,
+    pub(super) progress: Vec<ExportedMilestone>,
     /// What it met on its way, where nothing else tells.
-    #[schemars(with = "Option<Met>")]
+    #[schemars(with = "Option<ExportedCircumstances>")]
     pub(super) explain: Option<Value>,
     /// What came back; in `ended`.
     pub(super) result: Option<Box<ToolResult>>,
@@ -58,7 +59,8 @@ pub(super) struct Way {
 
 /// What was asked for, by whom, from where.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct Asked {
+#[schemars(rename = "Asked")]
+pub(super) struct ExportedCallRequest {
     /// The tool's name as it was asked for.
     pub(super) tool: String,
     /// The arguments, as others may see them.
@@ -83,7 +85,7 @@ pub(super) struct Asked {
     /// Who called.
     pub(super) principal: String,
     /// In which role.
-    pub(super) role: Role,
+    pub(super) role: PrincipalRole,
     /// Where it came in.
     pub(super) face: String,
     /// The caller's own id of the call.
@@ -121,7 +123,8 @@ pub(super) struct Sensitive {
 /// What a call met on its way.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "for the schema")]
-pub(super) struct Met {
+#[schemars(rename = "Met")]
+pub(super) struct ExportedCircumstances {
     /// `id` or `alias`, where it was not asked for by its name.
     #[serde(default)]
     pub(super) matched_by: Option<String>,
@@ -142,12 +145,13 @@ pub(super) struct Met {
     pub(super) late: Option<String>,
     /// The word to stop.
     #[serde(default)]
-    pub(super) cancellation: Option<Cancellation>,
+    pub(super) cancellation: Option<ExportedCancellation>,
 }
 
 /// A word to stop a call.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct Cancellation {
+#[schemars(rename = "Cancellation")]
+pub(super) struct ExportedCancellation {
     /// `requested`, `caller_gone`, `shutdown`, `session_closed`, `parent_stopped` or `sibling_failed`.
     pub(super) reason: String,
     /// The principal that asked for it, where it was not the host.
@@ -155,7 +159,7 @@ pub(super) struct Cancellation {
     pub(super) by: Option<String>,
     /// In which role.
     #[serde(default)]
-    pub(super) role: Option<Role>,
+    pub(super) role: Option<PrincipalRole>,
     /// When the call was told to stop.
     #[serde(default)]
     pub(super) requested_at: Option<String>,
@@ -170,7 +174,8 @@ pub(super) struct Cancellation {
     dead_code,
     reason = "an export tells its id and its end; the schema tells all of it"
 )]
-pub(super) struct Question {
+#[schemars(rename = "Question")]
+pub(super) struct ExportedQuestion {
     /// Its id.
     pub(super) ask_id: InvocationId,
     /// SHA-256 of what is asked about.
@@ -183,7 +188,8 @@ pub(super) struct Question {
 
 /// A person's answer as a call heard it.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct Approval {
+#[schemars(rename = "Approval")]
+pub(super) struct ExportedApproval {
     /// The question.
     pub(super) ask_id: InvocationId,
     /// Who answered.
@@ -218,7 +224,8 @@ pub(super) struct Mutation {
 /// A change of the output.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "for the schema")]
-pub(super) struct OutputMutation {
+#[schemars(rename = "OutputMutation")]
+pub(super) struct ExportedOutputMutation {
     /// `hook`.
     pub(super) source_type: String,
     /// Which one.
@@ -236,7 +243,8 @@ pub(super) struct OutputMutation {
 /// Events of a call.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "for the schema")]
-pub(super) struct Events {
+#[schemars(rename = "Events")]
+pub(super) struct ExportedEventCounts {
     /// How many there were.
     pub(super) sent: u64,
     /// How many were lost to a slow reader.
@@ -245,7 +253,8 @@ pub(super) struct Events {
 
 /// A word on how far the work got.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct Milestone {
+#[schemars(rename = "Milestone")]
+pub(super) struct ExportedMilestone {
     /// The event's number within the call.
     pub(super) seq: u64,
     /// When, in microseconds from the request on.
@@ -257,7 +266,8 @@ pub(super) struct Milestone {
 
 /// Body of `decided`.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct Decided {
+#[schemars(rename = "Decided")]
+pub(super) struct ExportedVerdictBody {
     /// The question.
     pub(super) ask_id: InvocationId,
     /// SHA-256 of what was asked about.
@@ -278,7 +288,7 @@ pub(super) struct Decided {
     /// Whose call it was.
     pub(super) principal: String,
     /// In which role.
-    pub(super) role: Role,
+    pub(super) role: PrincipalRole,
     /// The tool.
     pub(super) tool_id: String,
     /// The answer.
@@ -309,7 +319,8 @@ pub(super) struct Decided {
 /// Body of `host_started`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub(super) struct Start {
+#[schemars(rename = "Start")]
+pub(super) struct ExportedHostStartBody {
     /// Of Toolpost.
     pub(super) version: String,
     /// Calls of earlier hosts that go on.
@@ -319,7 +330,7 @@ pub(super) struct Start {
     /// Where the record tells what can be called, where that was told before.
     pub(super) catalog: Option<CatalogPlace>,
     /// What its calls are held to.
-    pub(super) limits: Limits,
+    pub(super) limits: ExportedHostLimits,
 }
 
 /// Where a catalog is told.
@@ -335,7 +346,8 @@ pub(super) struct CatalogPlace {
 /// The limits of a host.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub(super) struct Limits {
+#[schemars(rename = "Limits")]
+pub(super) struct ExportedHostLimits {
     /// Calls that run at the same time.
     pub(super) concurrency: u64,
     /// Calls of one session that do.
@@ -354,11 +366,12 @@ pub(super) struct Limits {
 
 /// Body of `session_opened`.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct Session {
+#[schemars(rename = "Session")]
+pub(super) struct ExportedSessionBody {
     /// Whose it is.
     pub(super) principal: String,
     /// In which role.
-    pub(super) role: Role,
+    pub(super) role: PrincipalRole,
     /// What it asks of a surface.
     pub(super) surface: SurfaceRequest,
     /// A mark of the credential it was opened with. Not a secret.
@@ -369,12 +382,14 @@ pub(super) struct Session {
 
 /// Body of `session_closed`: there is nothing to add.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct Empty {}
+#[schemars(rename = "Empty")]
+pub(super) struct ExportedSessionEndBody {}
 
 /// Body of `catalog`.
 #[derive(Debug, JsonSchema)]
 #[expect(dead_code, reason = "for the schema")]
-pub(super) struct Catalog {
+#[schemars(rename = "Catalog")]
+pub(super) struct ExportedCatalogBody {
     /// Of all tools once the last piece is read: SHA-256 over each tool's id, a zero byte and the SHA-256 of its text in
     /// `declared`, in the order of the ids.
     pub(super) digest: ContentDigest,
@@ -389,19 +404,20 @@ pub(super) struct Catalog {
     /// Tools that are gone.
     pub(super) removed: Option<Vec<ToolId>>,
     /// It is told again.
-    pub(super) restated: Option<Restated>,
+    pub(super) restated: Option<ExportedRestatement>,
 }
 
 /// Body of `surface`.
 #[derive(Debug, JsonSchema)]
 #[expect(dead_code, reason = "for the schema")]
-pub(super) struct Surface {
+#[schemars(rename = "Surface")]
+pub(super) struct ExportedSurfaceBody {
     /// What calls name it by.
     pub(super) surface_id: String,
     /// What it was built for.
     pub(super) request: SurfaceRequest,
     /// For whom.
-    pub(super) role: Role,
+    pub(super) role: PrincipalRole,
     /// The catalog it looks at.
     pub(super) catalog: ContentDigest,
     /// Tools that are listed.
@@ -411,12 +427,13 @@ pub(super) struct Surface {
     /// Tools that are not there for such a caller.
     pub(super) blocked: Option<Vec<BlockedTool>>,
     /// It is told again.
-    pub(super) restated: Option<Restated>,
+    pub(super) restated: Option<ExportedRestatement>,
 }
 
 /// Body of `discovered`.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct Discovered {
+#[schemars(rename = "Discovered")]
+pub(super) struct ExportedDiscoveryBody {
     /// Deferred tools that the session had not been shown before, and may call from now on.
     pub(super) tools: Vec<ToolId>,
     /// How it came to see them.
@@ -426,7 +443,8 @@ pub(super) struct Discovered {
 /// Body of `pruned`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "for the schema")]
-pub(super) struct Pruned {
+#[schemars(rename = "Pruned")]
+pub(super) struct ExportedPruneBody {
     /// The last record that was removed.
     pub(super) up_to: u64,
     /// The chain's hash after it.
@@ -444,7 +462,8 @@ pub(super) struct Pruned {
 /// A catalog or a surface that is told again, so that it outlives the records around it.
 #[derive(Debug, JsonSchema)]
 #[expect(dead_code, reason = "for the schema")]
-pub(super) struct Restated {
+#[schemars(rename = "Restated")]
+pub(super) struct ExportedRestatement {
     /// The record that told it first.
     pub(super) seq: u64,
     /// When that was.

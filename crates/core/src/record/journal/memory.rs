@@ -12,7 +12,7 @@ use super::{
 use crate::record::{
     facets::Facets,
     query::Query,
-    retention::{Cut, Pruned, pruned_record},
+    retention::{PrunedRange, RetentionCut, pruned_record},
 };
 
 /// The journal in memory: for embedders that want no record, and for tests. Passes the same suite as the
@@ -23,14 +23,14 @@ pub struct MemoryJournal {
 }
 
 /// One record, and what it is looked for by.
-struct Row {
+struct MemoryJournalRow {
     stored: StoredRecord,
     facets: Option<Facets>,
 }
 
 #[derive(Default)]
 struct Rows {
-    all: Vec<Row>,
+    all: Vec<MemoryJournalRow>,
     /// How many there were before the first of `all`, and the hash of the last of them.
     removed: u64,
     anchor: [u8; 32],
@@ -43,7 +43,7 @@ impl Rows {
         self.removed + self.all.len() as u64
     }
 
-    fn get(&self, seq: u64) -> Option<&Row> {
+    fn get(&self, seq: u64) -> Option<&MemoryJournalRow> {
         let place = seq.checked_sub(self.removed + 1)?;
         self.all.get(usize::try_from(place).ok()?)
     }
@@ -64,7 +64,7 @@ impl Rows {
                 .insert((session.clone(), request.id.clone()), seq);
         }
         let hash = chain(&self.hash(), seq, &record);
-        self.all.push(Row {
+        self.all.push(MemoryJournalRow {
             stored: StoredRecord { seq, record, hash },
             facets,
         });
@@ -79,7 +79,7 @@ impl Rows {
     }
 
     /// The end of a call, or its beginning where it has no end.
-    fn stands_for_its_call(&self, row: &Row) -> bool {
+    fn stands_for_its_call(&self, row: &MemoryJournalRow) -> bool {
         let has_ended = |id| {
             self.of_call(id)
                 .any(|row| row.record.kind == RecordKind::Ended)
@@ -89,7 +89,7 @@ impl Rows {
     }
 
     fn find(&self, query: &Query) -> Vec<StoredRecord> {
-        let wanted = |row: &&Row| {
+        let wanted = |row: &&MemoryJournalRow| {
             row.facets
                 .as_ref()
                 .is_some_and(|facets| query.takes(&row.stored, facets))
@@ -104,10 +104,10 @@ impl Rows {
             .collect()
     }
 
-    fn prune(&mut self, cut: Cut) -> Option<Pruned> {
+    fn prune(&mut self, cut: RetentionCut) -> Option<PrunedRange> {
         let up_to = cut.up_to.min(self.last());
         let (first, last) = (&self.all.first()?.stored, &self.get(up_to)?.stored);
-        let pruned = Pruned {
+        let pruned = PrunedRange {
             up_to,
             hash: last.hash,
             records: up_to - self.removed,
@@ -168,7 +168,7 @@ impl Journal for MemoryJournal {
         &'a self,
         session: &'a SessionId,
     ) -> BoxFuture<'a, Result<Option<StoredRecord>, JournalError>> {
-        let tells_of_it = |row: &&Row| {
+        let tells_of_it = |row: &&MemoryJournalRow| {
             let record = &row.stored.record;
             matches!(
                 record.kind,
@@ -232,7 +232,7 @@ impl Journal for MemoryJournal {
         })
     }
 
-    fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {
+    fn prune(&self, cut: RetentionCut) -> BoxFuture<'_, Result<Option<PrunedRange>, JournalError>> {
         ready(self.rows.lock().prune(cut))
     }
 }

@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Arguments as others may see them, and what that is not.
-pub(crate) struct Observed {
+pub(crate) struct RedactedArguments {
     pub(crate) shown: Arguments,
     /// Texts of sensitive fields, for whoever must keep them out of everything else.
     pub(crate) secrets: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) fn observable(
     arguments: &Arguments,
     sensitive: &[String],
     host: &HostRedactor,
-) -> Observed {
+) -> RedactedArguments {
     observable_after(None, arguments, sensitive, host)
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn observable_after(
     arguments: &Arguments,
     sensitive: &[String],
     host: &HostRedactor,
-) -> Observed {
+) -> RedactedArguments {
     let (mut secrets, mut described) = (Vec::new(), Vec::new());
     let mut shown: Option<Value> = None;
     for pointer in sensitive {
@@ -63,7 +63,7 @@ pub(crate) fn observable_after(
         ..host.of_no_call()
     };
     if shown.is_none() && !redactor.finds(arguments.value()) {
-        return Observed {
+        return RedactedArguments {
             shown: arguments.clone(),
             secrets,
             sensitive: described,
@@ -71,7 +71,7 @@ pub(crate) fn observable_after(
     }
     let mut value = shown.unwrap_or_else(|| arguments.value().clone());
     redactor.value(&mut value, &mut Redactions::default());
-    Observed {
+    RedactedArguments {
         shown: Arguments::from_value(value),
         secrets,
         sensitive: described,

@@ -6,10 +6,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use toolpost_model::{
-    Content, Decision, Effects, EventBody, Redactions, ToolError, ToolOutput, ToolResult,
+    Decision, Effects, EventBody, Redactions, ResultContent, ToolError, ToolOutput, ToolResult,
 };
 
-use super::{Finding, KnownSecrets, Redactor, StreamRedactor, Window};
+use super::{KnownSecrets, RedactionWindow, Redactor, SecretFinding, StreamRedactor};
 
 /// The host's redactor together with the sensitive arguments of one call: what came in as a secret must not come back
 /// in an error or a log line. Cheap to clone, and good for as long as anything of the call is being written.
@@ -21,7 +21,7 @@ pub(crate) struct CallRedactor {
 }
 
 impl Redactor for CallRedactor {
-    fn find(&self, window: Window<'_>, found: &mut Vec<Finding>) -> usize {
+    fn find(&self, window: RedactionWindow<'_>, found: &mut Vec<SecretFinding>) -> usize {
         let decided = self.host.find(window, found);
         match &self.own {
             Some(own) => own.find(window, found).min(decided),
@@ -187,22 +187,22 @@ impl CallRedactor {
         !counts.is_empty()
     }
 
-    fn content(&self, content: &mut Content, counts: &mut Redactions) {
+    fn content(&self, content: &mut ResultContent, counts: &mut Redactions) {
         match content {
-            Content::Text { text } => {
+            ResultContent::Text { text } => {
                 self.in_place(text, counts);
             }
-            Content::Image { data, media_type }
-            | Content::Binary {
+            ResultContent::Image { data, media_type }
+            | ResultContent::Binary {
                 data, media_type, ..
             }
-            | Content::Audio { data, media_type } => {
+            | ResultContent::Audio { data, media_type } => {
                 self.in_place(media_type, counts);
                 if let Some(told) = self.instead_of(data, media_type, counts) {
-                    *content = Content::text(told);
+                    *content = ResultContent::text(told);
                 }
             }
-            Content::Resource {
+            ResultContent::Resource {
                 uri,
                 media_type,
                 text,
@@ -219,10 +219,10 @@ impl CallRedactor {
                     .as_deref()
                     .and_then(|data| self.instead_of(data, kind, counts));
                 if let Some(told) = told {
-                    *content = Content::text(told);
+                    *content = ResultContent::text(told);
                 }
             }
-            Content::Link {
+            ResultContent::Link {
                 uri,
                 name,
                 title,

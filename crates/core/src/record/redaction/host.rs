@@ -7,7 +7,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolpost_model::{Declaration, InvocationId, Lifecycle, Redactions, RequestId};
 
-use super::{CallRedactor, Finding, Redactor, Window};
+use super::{CallRedactor, RedactionWindow, Redactor, SecretFinding};
 
 /// The redactor that stands before everything a host writes or shows.
 pub(crate) struct HostRedactor {
@@ -36,7 +36,7 @@ pub(crate) fn hidden(id: &RequestId) -> RequestId {
 }
 
 impl Redactor for HostRedactor {
-    fn find(&self, window: Window<'_>, found: &mut Vec<Finding>) -> usize {
+    fn find(&self, window: RedactionWindow<'_>, found: &mut Vec<SecretFinding>) -> usize {
         self.redactor.find(window, found)
     }
 }

@@ -9,7 +9,7 @@ use std::{borrow::Cow, ops::Range};
 use serde::de::IgnoredAny;
 use toolpost_model::Redactions;
 
-use super::{CallRedactor, Finding, Redactor as _, Window, replace};
+use super::{CallRedactor, RedactionWindow, Redactor as _, SecretFinding, replace};
 
 /// Members in which everything comes from callers and tools, names included.
 const THEIRS: &[&str] = &[
@@ -100,7 +100,7 @@ struct Literal {
 }
 
 /// An object or array that is being read.
-struct Frame<'a> {
+struct JsonRedactionFrame<'a> {
     is_object: bool,
     is_theirs: bool,
     /// The member that holds it.
@@ -112,7 +112,7 @@ struct Frame<'a> {
     open: OpenTo,
 }
 
-fn open(frame: Option<&Frame<'_>>) -> OpenTo {
+fn open(frame: Option<&JsonRedactionFrame<'_>>) -> OpenTo {
     let Some(frame) = frame else {
         return OpenTo::All;
     };
@@ -135,7 +135,7 @@ fn open(frame: Option<&Frame<'_>>) -> OpenTo {
 /// The texts of JSON that is known to be JSON, in their order.
 fn literals(json: &str) -> Vec<Literal> {
     let bytes = json.as_bytes();
-    let (mut found, mut frames, mut at) = (Vec::new(), Vec::<Frame<'_>>::new(), 0);
+    let (mut found, mut frames, mut at) = (Vec::new(), Vec::<JsonRedactionFrame<'_>>::new(), 0);
     while at < bytes.len() {
         match bytes[at] {
             opening @ (b'{' | b'[') => {
@@ -151,7 +151,7 @@ fn literals(json: &str) -> Vec<Literal> {
                     frame.is_theirs || frame.is_object && THEIRS.contains(&name)
                 });
                 let (is_object, open) = (opening == b'{', open(above));
-                frames.push(Frame {
+                frames.push(JsonRedactionFrame {
                     is_object,
                     is_theirs,
                     name,
@@ -217,7 +217,7 @@ fn text_at(literals: &[Literal], at: usize) -> Option<&Literal> {
 }
 
 /// Whether what was found may be taken out: it lies within one text, and that may be changed.
-fn may_go(finding: &Finding, is_own: bool, literals: &[Literal]) -> bool {
+fn may_go(finding: &SecretFinding, is_own: bool, literals: &[Literal]) -> bool {
     let Some(literal) = text_at(literals, finding.start) else {
         return false;
     };
@@ -231,9 +231,13 @@ fn may_go(finding: &Finding, is_own: bool, literals: &[Literal]) -> bool {
 
 /// Joins what overlaps, and lets it begin and end where characters do: an escape is one character. One pass over the
 /// text, however much was found in it.
-fn on_characters(mut found: Vec<Finding>, bytes: &[u8], literals: &[Literal]) -> Vec<Finding> {
+fn on_characters(
+    mut found: Vec<SecretFinding>,
+    bytes: &[u8],
+    literals: &[Literal],
+) -> Vec<SecretFinding> {
     found.sort_by_key(|finding| (finding.start, std::cmp::Reverse(finding.end)));
-    let mut joined: Vec<Finding> = Vec::new();
+    let mut joined: Vec<SecretFinding> = Vec::new();
     for finding in found {
         match joined.last_mut().filter(|last| finding.start < last.end) {
             Some(last) => last.end = last.end.max(finding.end),
@@ -267,7 +271,7 @@ impl CallRedactor {
     /// JSON of the host without secrets. It stays JSON, with the same names and words of the host in it, and what is not
     /// changed stays the same bytes.
     pub(crate) fn json<'a>(&self, json: &'a str, counts: &mut Redactions) -> Cow<'a, str> {
-        let window = Window {
+        let window = RedactionWindow {
             bytes: json.as_bytes(),
             is_last: true,
         };

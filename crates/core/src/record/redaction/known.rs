@@ -12,10 +12,10 @@ use std::{collections::HashMap, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    ARGUMENT, Finding, MIN_SECRET, Redactor, Window,
+    ARGUMENT, MIN_SECRET, RedactionWindow, Redactor, SecretFinding,
     patterns::PATTERNS,
     runs::Runs,
-    shape::{self, Pattern, Verdict},
+    shape::{self, Pattern, SecretMatch},
     torn::{self, DumpedValue},
 };
 
@@ -94,11 +94,11 @@ impl Leads {
 /// A head, and what it leads to.
 struct Lead {
     head: Box<[u8]>,
-    to: Wanted,
+    to: SecretLeadTarget,
 }
 
 /// What is looked for behind a head.
-enum Wanted {
+enum SecretLeadTarget {
     Value {
         rest: Box<[u8]>,
         kind: Arc<str>,
@@ -136,14 +136,14 @@ impl KnownSecrets {
         let (mut leads, dumped) = values(secrets);
         leads.extend(PATTERNS.iter().map(|pattern| Lead {
             head: pattern.head.as_bytes().into(),
-            to: Wanted::Pattern {
+            to: SecretLeadTarget::Pattern {
                 pattern,
                 kind: pattern.kind.into(),
             },
         }));
         leads.push(Lead {
             head: (*b"-----BEG").into(),
-            to: Wanted::PrivateKey("private_key".into()),
+            to: SecretLeadTarget::PrivateKey("private_key".into()),
         });
         Self::of(leads, dumped)
     }
@@ -166,7 +166,7 @@ impl KnownSecrets {
     fn of(mut leads: Vec<Lead>, dumped: Vec<DumpedValue>) -> Self {
         leads.push(Lead {
             head: (*b"[redacte").into(),
-            to: Wanted::Mark,
+            to: SecretLeadTarget::Mark,
         });
         let dump_heads: Vec<_> = torn::dump_heads().filter(|_| !dumped.is_empty()).collect();
         let heads = leads.iter().map(|lead| &*lead.head);
@@ -174,7 +174,7 @@ impl KnownSecrets {
         if !dumped.is_empty() {
             leads.push(Lead {
                 head: torn::DUMP_HEAD.into(),
-                to: Wanted::Dump,
+                to: SecretLeadTarget::Dump,
             });
         }
         let mut by_first: Vec<Vec<Lead>> = Vec::new();
@@ -201,10 +201,10 @@ impl KnownSecrets {
     /// nothing where that cannot be said yet.
     fn look(
         &self,
-        window: Window<'_>,
+        window: RedactionWindow<'_>,
         at: usize,
         runs: &mut Runs,
-        found: &mut Vec<Finding>,
+        found: &mut Vec<SecretFinding>,
     ) -> Option<usize> {
         let rest = &window.bytes[at..];
         let mut next = at + 1;
@@ -217,14 +217,18 @@ impl KnownSecrets {
                 continue;
             }
             let (verdict, kind) = match &lead.to {
-                Wanted::Value { rest, kind } => {
+                SecretLeadTarget::Value { rest, kind } => {
                     (value(window, at, lead.head.len(), rest), Some(kind))
                 }
-                Wanted::Broken { letters, kind } => (torn::broken(window, at, letters), Some(kind)),
-                Wanted::Escaped { value, kind } => (torn::escaped(window, at, value), Some(kind)),
-                Wanted::Dump => {
+                SecretLeadTarget::Broken { letters, kind } => {
+                    (torn::broken(window, at, letters), Some(kind))
+                }
+                SecretLeadTarget::Escaped { value, kind } => {
+                    (torn::escaped(window, at, value), Some(kind))
+                }
+                SecretLeadTarget::Dump => {
                     let values = torn::dump(window, at, &self.dumped)?;
-                    let finding = |(start, end, kind)| Finding {
+                    let finding = |(start, end, kind)| SecretFinding {
                         from: at,
                         start,
                         end,
@@ -233,22 +237,26 @@ impl KnownSecrets {
                     found.extend(values.into_iter().map(finding));
                     continue;
                 }
-                Wanted::Pattern { pattern, kind } => (pattern.look(window, at, runs), Some(kind)),
-                Wanted::PrivateKey(kind) => (shape::private_key(window, at, runs), Some(kind)),
-                Wanted::Mark => (shape::mark(window, at), None),
+                SecretLeadTarget::Pattern { pattern, kind } => {
+                    (pattern.look(window, at, runs), Some(kind))
+                }
+                SecretLeadTarget::PrivateKey(kind) => {
+                    (shape::private_key(window, at, runs), Some(kind))
+                }
+                SecretLeadTarget::Mark => (shape::mark(window, at), None),
             };
             match (verdict, kind) {
-                (Verdict::Undecided, _) => return None,
-                (Verdict::Secret { start, end }, Some(kind)) => {
-                    found.push(Finding {
+                (SecretMatch::Undecided, _) => return None,
+                (SecretMatch::Secret { start, end }, Some(kind)) => {
+                    found.push(SecretFinding {
                         from: at,
                         start,
                         end,
                         kind: Arc::clone(kind),
                     });
                 }
-                (Verdict::Mark { end }, _) => next = next.max(end),
-                (Verdict::Nothing, _) | (Verdict::Secret { .. }, None) => {}
+                (SecretMatch::Mark { end }, _) => next = next.max(end),
+                (SecretMatch::Nothing, _) | (SecretMatch::Secret { .. }, None) => {}
             }
         }
         Some(next)
@@ -259,9 +267,9 @@ impl KnownSecrets {
     /// What [`find`](Redactor::find) does, with what is known of the window meanwhile.
     pub(super) fn search(
         &self,
-        window: Window<'_>,
+        window: RedactionWindow<'_>,
         runs: &mut Runs,
-        found: &mut Vec<Finding>,
+        found: &mut Vec<SecretFinding>,
     ) -> usize {
         let bytes = window.bytes;
         let mut at = 0;
@@ -289,23 +297,23 @@ impl KnownSecrets {
 }
 
 impl Redactor for KnownSecrets {
-    fn find(&self, window: Window<'_>, found: &mut Vec<Finding>) -> usize {
+    fn find(&self, window: RedactionWindow<'_>, found: &mut Vec<SecretFinding>) -> usize {
         self.search(window, &mut Runs::default(), found)
     }
 }
 
 /// Looks for the rest of a value behind its head.
-fn value(window: Window<'_>, at: usize, head: usize, rest: &[u8]) -> Verdict {
+fn value(window: RedactionWindow<'_>, at: usize, head: usize, rest: &[u8]) -> SecretMatch {
     let there = &window.bytes[at + head..];
     if there.starts_with(rest) {
-        Verdict::Secret {
+        SecretMatch::Secret {
             start: at,
             end: at + head + rest.len(),
         }
     } else if !window.is_last && rest.starts_with(there) {
-        Verdict::Undecided
+        SecretMatch::Undecided
     } else {
-        Verdict::Nothing
+        SecretMatch::Nothing
     }
 }
 
@@ -340,7 +348,7 @@ fn values<'a>(
                 let (head, rest) = form.split_at(HEAD);
                 leads.push(Lead {
                     head: head.into(),
-                    to: Wanted::Value {
+                    to: SecretLeadTarget::Value {
                         rest: rest.into(),
                         kind: Arc::clone(&kind),
                     },
@@ -363,7 +371,7 @@ fn torn_leads(value: &str, kind: &Arc<str>) -> Vec<Lead> {
     for letters in in_base64.chain([lower, upper]) {
         leads.extend(torn::broken_tails(&letters).map(|tail| Lead {
             head: tail[..torn::HEAD_LETTERS].into(),
-            to: Wanted::Broken {
+            to: SecretLeadTarget::Broken {
                 letters: tail.into(),
                 kind: Arc::clone(kind),
             },
@@ -372,7 +380,7 @@ fn torn_leads(value: &str, kind: &Arc<str>) -> Vec<Lead> {
     let value: Arc<str> = value.into();
     leads.extend(torn::escaped_heads(&value).into_iter().map(|head| Lead {
         head: head.into(),
-        to: Wanted::Escaped {
+        to: SecretLeadTarget::Escaped {
             value: Arc::clone(&value),
             kind: Arc::clone(kind),
         },

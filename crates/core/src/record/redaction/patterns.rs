@@ -1,10 +1,10 @@
 //! Secrets that are known by their shape. Each begins with letters that nothing else begins with, or is announced by
 //! words that say what follows; a shape that would also fit hashes, ids or placeholders is not here.
 
-use super::shape::{Body, Class, Pattern, Step, Taken};
+use super::shape::{Class, Pattern, SecretBody, SecretExtent, SecretPatternStep};
 
-const fn body(of: Class, least: usize) -> Body {
-    Body {
+const fn body(of: Class, least: usize) -> SecretBody {
+    SecretBody {
         of,
         least,
         proof: anything,
@@ -19,7 +19,7 @@ const fn token(kind: &'static str, head: &'static str, of: Class, least: usize) 
         head,
         steps: &[],
         body: body(of, least),
-        taken: Taken::All,
+        taken: SecretExtent::All,
     }
 }
 
@@ -27,7 +27,7 @@ const fn token(kind: &'static str, head: &'static str, of: Class, least: usize) 
 const fn longer(
     kind: &'static str,
     head: &'static str,
-    steps: &'static [Step],
+    steps: &'static [SecretPatternStep],
     of: Class,
     least: usize,
 ) -> Pattern {
@@ -36,7 +36,7 @@ const fn longer(
         head,
         steps,
         body: body(of, least),
-        taken: Taken::All,
+        taken: SecretExtent::All,
     }
 }
 
@@ -44,25 +44,25 @@ const fn longer(
 const fn announced(
     kind: &'static str,
     head: &'static str,
-    steps: &'static [Step],
-    body: Body,
+    steps: &'static [SecretPatternStep],
+    body: SecretBody,
 ) -> Pattern {
     Pattern {
         kind,
         head,
         steps,
         body,
-        taken: Taken::Body,
+        taken: SecretExtent::Body,
     }
 }
 
 /// What stands between a name and its value, in headers, JSON, YAML, code and commands.
-const SEPARATOR: Step = Step::Run {
+const SEPARATOR: SecretPatternStep = SecretPatternStep::Run {
     of: separates,
     least: 1,
     most: 8,
 };
-const BEARER: Step = Step::Text(&[
+const BEARER: SecretPatternStep = SecretPatternStep::Text(&[
     "Bearer ",
     "bearer ",
     "BEARER ",
@@ -71,20 +71,20 @@ const BEARER: Step = Step::Text(&[
     "Bearer%20",
     "Bearer+",
 ]);
-const BASIC: Step = Step::Text(&["Basic ", "basic ", "BASIC "]);
-const BEARER_VALUE: Body = Body {
+const BASIC: SecretPatternStep = SecretPatternStep::Text(&["Basic ", "basic ", "BASIC "]);
+const BEARER_VALUE: SecretBody = SecretBody {
     of: in_token68,
     least: 8,
     proof: has_digit,
     before: None,
 };
-const BASIC_VALUE: Body = Body {
+const BASIC_VALUE: SecretBody = SecretBody {
     of: in_token68,
     least: 8,
     proof: is_mixed,
     before: None,
 };
-const AWS_SECRET: Body = Body {
+const AWS_SECRET: SecretBody = SecretBody {
     of: in_base64,
     least: 40,
     proof: is_mixed,
@@ -99,26 +99,26 @@ pub(super) const PATTERNS: &[Pattern] = &[
     announced(
         "aws",
         "secret_a",
-        &[Step::Text(&["ccess_key"]), SEPARATOR],
+        &[SecretPatternStep::Text(&["ccess_key"]), SEPARATOR],
         AWS_SECRET,
     ),
     announced(
         "aws",
         "SECRET_A",
-        &[Step::Text(&["CCESS_KEY"]), SEPARATOR],
+        &[SecretPatternStep::Text(&["CCESS_KEY"]), SEPARATOR],
         AWS_SECRET,
     ),
     announced(
         "aws",
         "ecretAcc",
-        &[Step::Text(&["essKey"]), SEPARATOR],
+        &[SecretPatternStep::Text(&["essKey"]), SEPARATOR],
         AWS_SECRET,
     ),
     announced(
         "aws",
         "session_",
-        &[Step::Text(&["token"]), SEPARATOR],
-        Body {
+        &[SecretPatternStep::Text(&["token"]), SEPARATOR],
+        SecretBody {
             least: 100,
             ..AWS_SECRET
         },
@@ -126,8 +126,8 @@ pub(super) const PATTERNS: &[Pattern] = &[
     announced(
         "aws",
         "SESSION_",
-        &[Step::Text(&["TOKEN"]), SEPARATOR],
-        Body {
+        &[SecretPatternStep::Text(&["TOKEN"]), SEPARATOR],
+        SecretBody {
             least: 100,
             ..AWS_SECRET
         },
@@ -137,7 +137,13 @@ pub(super) const PATTERNS: &[Pattern] = &[
     token("github", "ghu_", in_word, 36),
     token("github", "ghs_", in_word, 36),
     token("github", "ghr_", in_word, 36),
-    longer("github", "github_p", &[Step::Text(&["at_"])], in_word, 59),
+    longer(
+        "github",
+        "github_p",
+        &[SecretPatternStep::Text(&["at_"])],
+        in_word,
+        59,
+    ),
     token("gitlab", "glpat-", in_dotted, 20),
     token("gitlab", "gldt-", in_dotted, 20),
     token("gitlab", "glrt-", in_dotted, 20),
@@ -152,7 +158,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
     announced(
         "slack_webhook",
         "hooks.sl",
-        &[Step::Text(&["ack.com/"]), HOOK],
+        &[SecretPatternStep::Text(&["ack.com/"]), HOOK],
         body(in_path, 20),
     ),
     token("stripe", "sk_live_", is_alphanumeric, 16),
@@ -161,15 +167,27 @@ pub(super) const PATTERNS: &[Pattern] = &[
     token("stripe", "rk_test_", is_alphanumeric, 16),
     token("stripe", "whsec_", in_base64, 24),
     Pattern {
-        body: Body {
+        body: SecretBody {
             proof: has_all_cases,
             ..body(is_alphanumeric, 48)
         },
         ..token("openai", "sk-", is_alphanumeric, 48)
     },
     token("openai", "sk-proj-", in_dashed, 40),
-    longer("openai", "sk-svcac", &[Step::Text(&["ct-"])], in_dashed, 40),
-    longer("openai", "sk-admin", &[Step::Text(&["-"])], in_dashed, 40),
+    longer(
+        "openai",
+        "sk-svcac",
+        &[SecretPatternStep::Text(&["ct-"])],
+        in_dashed,
+        40,
+    ),
+    longer(
+        "openai",
+        "sk-admin",
+        &[SecretPatternStep::Text(&["-"])],
+        in_dashed,
+        40,
+    ),
     token("anthropic", "sk-ant-", in_dashed, 32),
     token("google", "AIza", in_dashed, 35),
     token("google", "ya29.", in_dashed, 30),
@@ -178,7 +196,10 @@ pub(super) const PATTERNS: &[Pattern] = &[
     longer(
         "pypi",
         "pypi-AgE",
-        &[Step::Text(&["IcHlwaS5vcmc", "NdGVzdC5weXBpLm9yZw"])],
+        &[SecretPatternStep::Text(&[
+            "IcHlwaS5vcmc",
+            "NdGVzdC5weXBpLm9yZw",
+        ])],
         in_dashed,
         50,
     ),
@@ -186,7 +207,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         "sendgrid",
         "SG.",
         &[
-            Step::Run {
+            SecretPatternStep::Run {
                 of: in_dashed,
                 least: 16,
                 most: 64,
@@ -200,17 +221,17 @@ pub(super) const PATTERNS: &[Pattern] = &[
     announced(
         "azure",
         "AccountK",
-        &[Step::Text(&["ey="])],
+        &[SecretPatternStep::Text(&["ey="])],
         body(in_base64, 80),
     ),
     announced(
         "azure",
         "SharedAc",
-        &[Step::Text(&["cessKey="])],
+        &[SecretPatternStep::Text(&["cessKey="])],
         body(in_base64, 40),
     ),
     Pattern {
-        body: Body {
+        body: SecretBody {
             proof: has_all_cases,
             ..body(is_alphanumeric, 34)
         },
@@ -223,12 +244,12 @@ pub(super) const PATTERNS: &[Pattern] = &[
         "jwt",
         "eyJ",
         &[
-            Step::Run {
+            SecretPatternStep::Run {
                 of: in_dashed,
                 least: 8,
                 most: 4 << 10,
             },
-            Step::Text(&[".eyJ"]),
+            SecretPatternStep::Text(&[".eyJ"]),
         ],
         in_dotted,
         8,
@@ -236,8 +257,8 @@ pub(super) const PATTERNS: &[Pattern] = &[
     announced(
         "password",
         "://",
-        &[USER, Step::Text(&[":"])],
-        Body {
+        &[USER, SecretPatternStep::Text(&[":"])],
+        SecretBody {
             of: in_password,
             least: 1,
             proof: is_no_placeholder,
@@ -250,42 +271,42 @@ pub(super) const PATTERNS: &[Pattern] = &[
     announced(
         "authorization",
         "uthoriza",
-        &[Step::Text(&["tion"]), SEPARATOR, BEARER],
+        &[SecretPatternStep::Text(&["tion"]), SEPARATOR, BEARER],
         BEARER_VALUE,
     ),
     announced(
         "authorization",
         "UTHORIZA",
-        &[Step::Text(&["TION"]), SEPARATOR, BEARER],
+        &[SecretPatternStep::Text(&["TION"]), SEPARATOR, BEARER],
         BEARER_VALUE,
     ),
     announced(
         "authorization",
         "uthoriza",
-        &[Step::Text(&["tion"]), SEPARATOR, BASIC],
+        &[SecretPatternStep::Text(&["tion"]), SEPARATOR, BASIC],
         BASIC_VALUE,
     ),
     announced(
         "authorization",
         "UTHORIZA",
-        &[Step::Text(&["TION"]), SEPARATOR, BASIC],
+        &[SecretPatternStep::Text(&["TION"]), SEPARATOR, BASIC],
         BASIC_VALUE,
     ),
 ];
 
-const DOT: Step = Step::Text(&["."]);
-const HOOK: Step = Step::Text(&["services/", "workflows/", "triggers/"]);
-const USER: Step = Step::Run {
+const DOT: SecretPatternStep = SecretPatternStep::Text(&["."]);
+const HOOK: SecretPatternStep = SecretPatternStep::Text(&["services/", "workflows/", "triggers/"]);
+const USER: SecretPatternStep = SecretPatternStep::Run {
     of: in_user,
     least: 0,
     most: 128,
 };
-const FIELD: Step = Step::Run {
+const FIELD: SecretPatternStep = SecretPatternStep::Run {
     of: in_field,
     least: 1,
     most: 128,
 };
-const PASSWORD: Step = Step::Text(&[
+const PASSWORD: SecretPatternStep = SecretPatternStep::Text(&[
     ";Password=",
     ";password=",
     ";PASSWORD=",

@@ -4,7 +4,7 @@
 //! Every shape answers by looking at a bounded number of bytes, and at none before its first.
 
 use super::{
-    Window,
+    RedactionWindow,
     runs::{ENDING, Runs},
 };
 
@@ -16,7 +16,7 @@ pub(super) type Class = fn(u8) -> bool;
 
 /// What a look at one place tells.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum SecretMatch {
     Nothing,
     /// It depends on what comes behind the window.
     Undecided,
@@ -32,7 +32,7 @@ pub(super) enum Verdict {
 }
 
 /// Something between the leading letters and the secret.
-pub(super) enum Step {
+pub(super) enum SecretPatternStep {
     /// One of these texts.
     Text(&'static [&'static str]),
     /// So many bytes of a class.
@@ -45,13 +45,13 @@ pub(super) enum Step {
 
 /// What is taken out: the leading letters too, or only what they announce.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum SecretExtent {
     All,
     Body,
 }
 
 /// What the secret itself is made of.
-pub(super) struct Body {
+pub(super) struct SecretBody {
     pub(super) of: Class,
     pub(super) least: usize,
     /// Looked at with the first bytes of the body, at most [`PROOF`] of them: what a placeholder does not have.
@@ -70,43 +70,48 @@ pub(super) struct Pattern {
     pub(super) kind: &'static str,
     /// The letters that lead it; at most [`HEAD`](super::known::HEAD) bytes.
     pub(super) head: &'static str,
-    pub(super) steps: &'static [Step],
-    pub(super) body: Body,
-    pub(super) taken: Taken,
+    pub(super) steps: &'static [SecretPatternStep],
+    pub(super) body: SecretBody,
+    pub(super) taken: SecretExtent,
 }
 
 impl Pattern {
     /// Looks at a place where the head stands.
-    pub(super) fn look(&self, window: Window<'_>, at: usize, runs: &mut Runs) -> Verdict {
+    pub(super) fn look(
+        &self,
+        window: RedactionWindow<'_>,
+        at: usize,
+        runs: &mut Runs,
+    ) -> SecretMatch {
         let mut place = at + self.head.len();
         for step in self.steps {
             let rest = &window.bytes[place..];
             place += match step {
-                Step::Text(options) => match text(rest, options, window.is_last) {
+                SecretPatternStep::Text(options) => match text(rest, options, window.is_last) {
                     Ok(length) => length,
                     Err(verdict) => return verdict,
                 },
-                Step::Run { of, least, most } => {
+                SecretPatternStep::Run { of, least, most } => {
                     let length = runs.run(window.bytes, place, *of, most + 1);
                     if length > *most {
-                        return Verdict::Nothing;
+                        return SecretMatch::Nothing;
                     }
                     if length == rest.len() && !window.is_last {
-                        return Verdict::Undecided;
+                        return SecretMatch::Undecided;
                     }
                     if length < *least {
-                        return Verdict::Nothing;
+                        return SecretMatch::Nothing;
                     }
                     length
                 }
             };
         }
         let start = match self.taken {
-            Taken::All => at,
-            Taken::Body => place,
+            SecretExtent::All => at,
+            SecretExtent::Body => place,
         };
         match self.body.length(window, place, runs) {
-            Ok(length) => Verdict::Secret {
+            Ok(length) => SecretMatch::Secret {
                 start,
                 end: place + length,
             },
@@ -115,8 +120,13 @@ impl Pattern {
     }
 }
 
-impl Body {
-    fn length(&self, window: Window<'_>, at: usize, runs: &mut Runs) -> Result<usize, Verdict> {
+impl SecretBody {
+    fn length(
+        &self,
+        window: RedactionWindow<'_>,
+        at: usize,
+        runs: &mut Runs,
+    ) -> Result<usize, SecretMatch> {
         let (rest, is_last) = (&window.bytes[at..], window.is_last);
         let most = if self.before.is_some() {
             MOST_BEFORE
@@ -125,17 +135,17 @@ impl Body {
         };
         let length = runs.run(window.bytes, at, self.of, most);
         if length == rest.len() && length < most && !is_last {
-            return Err(Verdict::Undecided);
+            return Err(SecretMatch::Undecided);
         }
         if length < self.least || !(self.proof)(&rest[..length.min(PROOF)]) {
-            return Err(Verdict::Nothing);
+            return Err(SecretMatch::Nothing);
         }
         match self.before {
             None => Ok(length),
             Some(byte) => match rest.get(length) {
                 Some(next) if *next == byte => Ok(length),
-                None if !is_last => Err(Verdict::Undecided),
-                Some(_) | None => Err(Verdict::Nothing),
+                None if !is_last => Err(SecretMatch::Undecided),
+                Some(_) | None => Err(SecretMatch::Nothing),
             },
         }
     }
@@ -151,7 +161,7 @@ fn run(bytes: &[u8], of: Class, most: usize) -> usize {
 }
 
 /// The length of the one of some texts that stands at the beginning.
-fn text(rest: &[u8], options: &[&str], is_last: bool) -> Result<usize, Verdict> {
+fn text(rest: &[u8], options: &[&str], is_last: bool) -> Result<usize, SecretMatch> {
     if let Some(option) = options
         .iter()
         .find(|option| rest.starts_with(option.as_bytes()))
@@ -163,15 +173,15 @@ fn text(rest: &[u8], options: &[&str], is_last: bool) -> Result<usize, Verdict> 
             .iter()
             .any(|option| option.as_bytes().starts_with(rest));
     Err(if may_come {
-        Verdict::Undecided
+        SecretMatch::Undecided
     } else {
-        Verdict::Nothing
+        SecretMatch::Nothing
     })
 }
 
 /// A mark of ours, at a place where its first letters stand: the names of kinds may hold the very words that are looked
 /// for.
-pub(super) fn mark(window: Window<'_>, at: usize) -> Verdict {
+pub(super) fn mark(window: RedactionWindow<'_>, at: usize) -> SecretMatch {
     const OPENING: &[&str] = &["[redacted:"];
     const LONGEST_KIND: usize = 64;
     let rest = &window.bytes[at..];
@@ -182,26 +192,26 @@ pub(super) fn mark(window: Window<'_>, at: usize) -> Verdict {
     let is_kind = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let length = run(&rest[opening..], is_kind, LONGEST_KIND + 1);
     match rest.get(opening + length) {
-        _ if length > LONGEST_KIND => Verdict::Nothing,
-        Some(b']') if length > 0 => Verdict::Mark {
+        _ if length > LONGEST_KIND => SecretMatch::Nothing,
+        Some(b']') if length > 0 => SecretMatch::Mark {
             end: at + opening + length + 1,
         },
-        None if !window.is_last => Verdict::Undecided,
-        Some(_) | None => Verdict::Nothing,
+        None if !window.is_last => SecretMatch::Undecided,
+        Some(_) | None => SecretMatch::Nothing,
     }
 }
 
 /// A private key in PEM, at a place where its first letters stand: from its first line to its last, or to where
 /// something stands that is in no such key. Line numbers, quotes of mail and escaped line ends may stand within.
-pub(super) fn private_key(window: Window<'_>, at: usize, runs: &mut Runs) -> Verdict {
+pub(super) fn private_key(window: RedactionWindow<'_>, at: usize, runs: &mut Runs) -> SecretMatch {
     /// Headers of an encrypted key may come before its first line.
     const FIRST_LINE_WITHIN: usize = 512;
     const LINE: usize = 24;
     const LONGEST_KEY: usize = 64 << 10;
     let undecided = if window.is_last {
-        Verdict::Nothing
+        SecretMatch::Nothing
     } else {
-        Verdict::Undecided
+        SecretMatch::Undecided
     };
     let rest = &window.bytes[at..];
     let title = match text(rest, &["-----BEGIN "], window.is_last) {
@@ -219,7 +229,7 @@ pub(super) fn private_key(window: Window<'_>, at: usize, runs: &mut Runs) -> Ver
         Err(verdict) => return verdict,
     };
     if words > 40 || !(name.ends_with(b"PRIVATE KEY") || name.ends_with(b"PRIVATE KEY BLOCK")) {
-        return Verdict::Nothing;
+        return SecretMatch::Nothing;
     }
     let body = &rest[opened..];
     let begin = at + opened;
@@ -228,7 +238,7 @@ pub(super) fn private_key(window: Window<'_>, at: usize, runs: &mut Runs) -> Ver
     if !has_line(&body[..near], LINE) {
         let is_whole = near < body.len() || window.is_last;
         return if is_whole || near >= FIRST_LINE_WITHIN {
-            Verdict::Nothing
+            SecretMatch::Nothing
         } else {
             undecided
         };
@@ -246,22 +256,22 @@ pub(super) fn private_key(window: Window<'_>, at: usize, runs: &mut Runs) -> Ver
         );
         match text(&behind[words..], &["-----"], window.is_last || is_whole) {
             Ok(dashes) => {
-                return Verdict::Secret {
+                return SecretMatch::Secret {
                     start,
                     end: begin + words_at + words + dashes,
                 };
             }
-            Err(Verdict::Undecided) => return Verdict::Undecided,
+            Err(SecretMatch::Undecided) => return SecretMatch::Undecided,
             Err(_) => {}
         }
     }
     if is_whole {
-        Verdict::Secret {
+        SecretMatch::Secret {
             start,
             end: at + opened + length,
         }
     } else {
-        Verdict::Undecided
+        SecretMatch::Undecided
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolpost_model::Redactions;
 
-use super::{Finding, Redactor, Window, replace, settled};
+use super::{RedactionWindow, Redactor, SecretFinding, replace, settled};
 
 /// Takes the secrets out of a stream. However the stream is cut into pieces, what comes out is the same as if it had
 /// come as one. Holds no more than what could still turn out to be a secret, which is bounded by the longest secret
@@ -15,7 +15,7 @@ pub struct StreamRedactor {
     held: Vec<u8>,
     /// How many bytes of `held` belong to a secret whose mark was written.
     cover: usize,
-    found: Vec<Finding>,
+    found: Vec<SecretFinding>,
     counts: Redactions,
 }
 
@@ -64,7 +64,7 @@ impl StreamRedactor {
         self.found.clear();
         let decided = self
             .redactor
-            .find(Window { bytes, is_last }, &mut self.found);
+            .find(RedactionWindow { bytes, is_last }, &mut self.found);
         let decided = settled(&self.found, decided);
         replace(
             bytes,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::json;
-use toolpost_model::{Arguments, Content, Redactions, ToolOutput};
+use toolpost_model::{Arguments, Redactions, ResultContent, ToolOutput};
 
-use super::{CallRedactor, HostRedactor, KnownSecrets, Observed, Redactor, observable};
+use super::{CallRedactor, HostRedactor, KnownSecrets, RedactedArguments, Redactor, observable};
 
 /// A secret of every kind that is known by value, and the shapes.
 fn host() -> KnownSecrets {
@@ -36,7 +36,7 @@ fn known_values_and_sensitive_fields_are_taken_out() {
     assert_eq!(host.text("x tp_0123456789 abc"), "x [redacted:token] abc");
     let arguments =
         Arguments::from_value(json!({ "key": "hunter2hunter2", "note": "tp_0123456789", "n": 1 }));
-    let Observed {
+    let RedactedArguments {
         shown,
         secrets,
         sensitive,
@@ -153,7 +153,7 @@ fn data_is_looked_into() {
     let kept = |bytes: &[u8]| {
         let data = STANDARD.encode(bytes);
         let mut output = ToolOutput::default();
-        output.content.push(Content::Binary {
+        output.content.push(ResultContent::Binary {
             data,
             media_type: "text/x".to_owned(),
             size: bytes.len() as u64,
@@ -165,12 +165,12 @@ fn data_is_looked_into() {
     let (content, counts) = kept(b"\x00\xffkey AKIAIOSFODNN7EXAMPLE\xfe");
     assert_eq!(
         content,
-        Content::text("[text/x left out: it holds [redacted:aws]]")
+        ResultContent::text("[text/x left out: it holds [redacted:aws]]")
     );
     assert_eq!(counts.0["aws"], 1);
     assert!(matches!(
         kept(b"\x00nothing in it\xff").0,
-        Content::Binary { .. }
+        ResultContent::Binary { .. }
     ));
 }
 

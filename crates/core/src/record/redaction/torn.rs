@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Window, shape::Verdict};
+use super::{RedactionWindow, shape::SecretMatch};
 
 /// What stands between two letters that a line break tears apart.
 const BREAKS: [&[u8]; 4] = [b"\n", b"\r\n", b"\\n", b"\\r\\n"];
@@ -44,27 +44,27 @@ pub(super) fn broken_tails(letters: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Looks for letters with line breaks between them.
-pub(super) fn broken(window: Window<'_>, start: usize, letters: &[u8]) -> Verdict {
+pub(super) fn broken(window: RedactionWindow<'_>, start: usize, letters: &[u8]) -> SecretMatch {
     let mut at = start;
     for (place, letter) in letters.iter().enumerate() {
         if place > 0 {
             match line_break(window, at) {
                 TornRead::There(next) => at = next,
                 TornRead::NotThere => {}
-                TornRead::Unknown => return Verdict::Undecided,
+                TornRead::Unknown => return SecretMatch::Undecided,
             }
         }
         match window.bytes.get(at) {
             Some(there) if there == letter => at += 1,
-            None if !window.is_last => return Verdict::Undecided,
-            Some(_) | None => return Verdict::Nothing,
+            None if !window.is_last => return SecretMatch::Undecided,
+            Some(_) | None => return SecretMatch::Nothing,
         }
     }
-    Verdict::Secret { start, end: at }
+    SecretMatch::Secret { start, end: at }
 }
 
 /// Where the text goes on behind a line break and the blanks of the next line.
-fn line_break(window: Window<'_>, at: usize) -> TornRead<usize> {
+fn line_break(window: RedactionWindow<'_>, at: usize) -> TornRead<usize> {
     let rest = &window.bytes[at..];
     for line_break in BREAKS {
         if rest.starts_with(line_break) {
@@ -142,20 +142,20 @@ fn short_escape(c: char) -> Option<&'static [u8]> {
 }
 
 /// Looks for a value whose characters stand as they are, as JSON escapes them, or as `\uXXXX`.
-pub(super) fn escaped(window: Window<'_>, start: usize, value: &str) -> Verdict {
+pub(super) fn escaped(window: RedactionWindow<'_>, start: usize, value: &str) -> SecretMatch {
     let mut at = start;
     for c in value.chars() {
         match character(window, at, c) {
             TornRead::There(next) => at = next,
-            TornRead::NotThere => return Verdict::Nothing,
-            TornRead::Unknown => return Verdict::Undecided,
+            TornRead::NotThere => return SecretMatch::Nothing,
+            TornRead::Unknown => return SecretMatch::Undecided,
         }
     }
-    Verdict::Secret { start, end: at }
+    SecretMatch::Secret { start, end: at }
 }
 
 /// Behind a character, in any of its spellings.
-fn character(window: Window<'_>, at: usize, c: char) -> TornRead<usize> {
+fn character(window: RedactionWindow<'_>, at: usize, c: char) -> TornRead<usize> {
     let rest = &window.bytes[at..];
     let mut unknown = false;
     let mut is_there = |spelling: &[u8]| {
@@ -211,7 +211,7 @@ struct DumpLine {
 /// `od -x` and `od -t x1` are read: an offset, then bytes or words of two, then perhaps a column of text. The mark reaches
 /// to the end of the last line, so that the column of text goes too.
 pub(super) fn dump(
-    window: Window<'_>,
+    window: RedactionWindow<'_>,
     at: usize,
     values: &[DumpedValue],
 ) -> Option<Vec<(usize, usize, Arc<str>)>> {
@@ -296,7 +296,7 @@ impl ByteOrder {
 }
 
 /// One line of a dump that begins at `at`.
-fn dump_line(window: Window<'_>, at: usize) -> TornRead<DumpLine> {
+fn dump_line(window: RedactionWindow<'_>, at: usize) -> TornRead<DumpLine> {
     let rest = &window.bytes[at..];
     let rest = &rest[..rest.len().min(DUMP_LINE)];
     let is_digit = |byte: &u8| byte.is_ascii_hexdigit();

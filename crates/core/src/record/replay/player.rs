@@ -24,10 +24,10 @@ pub(crate) struct Player {
     /// The tools that were found under the names they were asked for by.
     names: HashMap<String, ToolId>,
     by_tool: HashMap<String, Vec<usize>>,
-    by_input: HashMap<Key, Vec<usize>>,
+    by_input: HashMap<ReplayCallKey, Vec<usize>>,
     /// Calls with something taken out of their arguments.
     with_gaps: HashMap<String, Vec<usize>>,
-    state: Mutex<State>,
+    state: Mutex<PlayerState>,
 }
 
 /// A recorded call, ready to be given out.
@@ -35,7 +35,7 @@ struct RecordedAnswer {
     /// The tool's id, or its name where there was none.
     tool: String,
     arguments: Option<Value>,
-    key: Key,
+    key: ReplayCallKey,
     has_gaps: bool,
     took: Duration,
     progress: Vec<CassetteEvent>,
@@ -46,7 +46,7 @@ struct RecordedAnswer {
 
 /// What equal calls have in common.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Key {
+enum ReplayCallKey {
     /// Of a tool, with arguments in their one spelling.
     Read(String, String),
     /// Of a tool, with arguments that were not read, of a size.
@@ -54,10 +54,10 @@ enum Key {
 }
 
 #[derive(Default)]
-struct State {
+struct PlayerState {
     used: Vec<bool>,
     /// How many of the calls with equal input were used, or passed over.
-    passed: HashMap<Key, usize>,
+    passed: HashMap<ReplayCallKey, usize>,
     /// The first one that was not used yet.
     next: usize,
     /// Which recorded call each call of this host was answered with.
@@ -80,7 +80,7 @@ pub(crate) struct GivenCall<'a> {
 }
 
 /// A recorded answer, as the answer to a call of now.
-pub(crate) struct Played {
+pub(crate) struct ReplayedAnswer {
     pub(crate) result: ToolResult,
     /// What is heard before it.
     pub(crate) progress: Vec<CassetteEvent>,
@@ -90,7 +90,7 @@ pub(crate) struct Played {
 }
 
 /// Why there is no answer to a call.
-pub(crate) struct Unrecorded {
+pub(crate) struct ReplayMiss {
     pub(crate) message: String,
     pub(crate) hint: &'static str,
     pub(crate) details: Value,
@@ -133,10 +133,10 @@ impl RecordedAnswer {
             Some(arguments) => {
                 let spelled = input::spelled(arguments);
                 let has_gaps = input::has_gaps(&spelled);
-                (Key::Read(tool.clone(), spelled), has_gaps)
+                (ReplayCallKey::Read(tool.clone(), spelled), has_gaps)
             }
             None => (
-                Key::Unread(tool.clone(), call.unread_bytes.unwrap_or_default()),
+                ReplayCallKey::Unread(tool.clone(), call.unread_bytes.unwrap_or_default()),
                 false,
             ),
         };
@@ -163,9 +163,9 @@ impl Player {
             by_tool: HashMap::new(),
             by_input: HashMap::new(),
             with_gaps: HashMap::new(),
-            state: Mutex::new(State {
+            state: Mutex::new(PlayerState {
                 used: vec![false; cassette.calls.len()],
-                ..State::default()
+                ..PlayerState::default()
             }),
         };
         for (place, call) in cassette.calls.iter().enumerate() {
@@ -197,9 +197,9 @@ impl Player {
     }
 
     /// The answer of a recorded call to this one. Nothing else gets that answer again.
-    pub(crate) fn answer(&self, call: &GivenCall<'_>) -> Result<Played, Unrecorded> {
+    pub(crate) fn answer(&self, call: &GivenCall<'_>) -> Result<ReplayedAnswer, ReplayMiss> {
         let mut state = self.state.lock();
-        let given = Given::of(call, &self.names, &state);
+        let given = ReplayedCall::of(call, &self.names, &state);
         let found = match self.options.matching {
             Matching::Strict => self.any(&given, &mut state),
             Matching::Ordered => Some(state.next).filter(|&place| self.is_next(place, &given)),
@@ -232,7 +232,7 @@ impl Player {
         }
         result.invocation_id = call.id;
         let (progress, took) = (recorded.progress.clone(), recorded.took);
-        Ok(Played {
+        Ok(ReplayedAnswer {
             result,
             progress,
             took,
@@ -241,7 +241,7 @@ impl Player {
     }
 
     /// The first recorded call with equal input that was not used.
-    fn any(&self, given: &Given, state: &mut State) -> Option<usize> {
+    fn any(&self, given: &ReplayedCall, state: &mut PlayerState) -> Option<usize> {
         for key in &given.keys {
             let Some(equal) = self.by_input.get(key) else {
                 continue;
@@ -268,7 +268,7 @@ impl Player {
             .find(|&place| !state.used[place] && fits(place))
     }
 
-    fn is_next(&self, place: usize, given: &Given) -> bool {
+    fn is_next(&self, place: usize, given: &ReplayedCall) -> bool {
         let Some(recorded) = self.calls.get(place) else {
             return false;
         };
@@ -281,7 +281,12 @@ impl Player {
                 }
     }
 
-    fn unrecorded(&self, call: &GivenCall<'_>, given: &Given, state: &State) -> Unrecorded {
+    fn unrecorded(
+        &self,
+        call: &GivenCall<'_>,
+        given: &ReplayedCall,
+        state: &PlayerState,
+    ) -> ReplayMiss {
         let name = call.name.escape_debug();
         if self.options.matching == Matching::Ordered {
             let Some(next) = self.calls.get(state.next) else {
@@ -289,7 +294,7 @@ impl Player {
                     "`{name}` was not recorded: all {} calls of the recording were answered",
                     self.calls.len()
                 );
-                return Unrecorded {
+                return ReplayMiss {
                     message,
                     hint: RECORD_AGAIN,
                     details: json!({}),
@@ -301,7 +306,7 @@ impl Player {
                     "`{name}` is not the next call of the recording: call {place} is one of `{}`",
                     next.tool
                 );
-                return Unrecorded {
+                return ReplayMiss {
                     message,
                     hint: IN_ANY_ORDER,
                     details: json!({ "nearest": { "call": place, "tool": next.tool } }),
@@ -326,7 +331,7 @@ impl Player {
                 "no call of `{name}` was recorded; the recording has calls of: {}{more}",
                 names.join(", ")
             );
-            return Unrecorded {
+            return ReplayMiss {
                 message,
                 hint: RECORD_AGAIN,
                 details: json!({}),
@@ -341,7 +346,7 @@ impl Player {
             let message = format!(
                 "`{name}` with these arguments was recorded {times}, and that was answered already"
             );
-            return Unrecorded {
+            return ReplayMiss {
                 message,
                 hint: RECORD_AGAIN,
                 details: json!({ "recorded": equal.len() }),
@@ -356,7 +361,7 @@ impl Player {
     }
 
     /// The one with the fewest differences; of several, one that was not used.
-    fn nearest(&self, of_tool: &[usize], given: &Given, state: &State) -> usize {
+    fn nearest(&self, of_tool: &[usize], given: &ReplayedCall, state: &PlayerState) -> usize {
         let shown = given.shown();
         let differences = |place: usize| match (&self.calls[place].arguments, &shown) {
             (Some(own), Some(arguments)) => difference::between(own, arguments).len(),
@@ -374,9 +379,9 @@ impl Player {
         &self,
         begin: &str,
         place: usize,
-        given: &Given,
+        given: &ReplayedCall,
         hint: &'static str,
-    ) -> Unrecorded {
+    ) -> ReplayMiss {
         let recorded = &self.calls[place];
         let differences: Vec<Difference> = match (&recorded.arguments, &given.shown()) {
             (Some(own), Some(arguments)) => difference::between(own, arguments),
@@ -392,7 +397,7 @@ impl Player {
         };
         let nearest =
             json!({ "call": place + 1, "tool": recorded.tool, "differences": differences });
-        Unrecorded {
+        ReplayMiss {
             message,
             hint,
             details: json!({ "nearest": nearest }),
@@ -419,36 +424,36 @@ const RECORD_AGAIN: &str = "make the recorded call, or record the session again"
 const IN_ANY_ORDER: &str =
     "calls are answered in the recorded order here; strict matching answers them in any";
 
-fn not_comparable(recorded: &RecordedAnswer, given: &Given) -> String {
+fn not_comparable(recorded: &RecordedAnswer, given: &ReplayedCall) -> String {
     let unread = |size: usize| format!("arguments of {size} bytes that were not read");
     let recorded = match &recorded.key {
-        Key::Unread(_, size) => unread(*size),
-        Key::Read(..) => "arguments that were read".to_owned(),
+        ReplayCallKey::Unread(_, size) => unread(*size),
+        ReplayCallKey::Read(..) => "arguments that were read".to_owned(),
     };
     let given = match given.keys.first() {
-        Some(Key::Unread(_, size)) => unread(*size),
-        Some(Key::Read(..)) | None => "arguments that were read".to_owned(),
+        Some(ReplayCallKey::Unread(_, size)) => unread(*size),
+        Some(ReplayCallKey::Read(..)) | None => "arguments that were read".to_owned(),
     };
     format!("it had {recorded}, and this one has {given}")
 }
 
 /// A call that wants an answer, in the words of the recording.
-struct Given {
+struct ReplayedCall {
     tool: String,
     /// What it may be known by, the likeliest first.
-    keys: Vec<Key>,
+    keys: Vec<ReplayCallKey>,
     /// Whether its arguments were read, so that they may be shown.
     is_read: bool,
 }
 
-impl Given {
-    fn of(call: &GivenCall<'_>, names: &HashMap<String, ToolId>, state: &State) -> Self {
+impl ReplayedCall {
+    fn of(call: &GivenCall<'_>, names: &HashMap<String, ToolId>, state: &PlayerState) -> Self {
         let tool = call.tool.or_else(|| names.get(call.name));
         let tool = tool.map_or_else(|| call.name.to_owned(), ToString::to_string);
         let read = |value: &Value| {
             let spelled = input::spelled(value);
             let marked = ids::marked(&spelled, |id| state.places.get(&id).copied());
-            Key::Read(tool.clone(), marked.into_owned())
+            ReplayCallKey::Read(tool.clone(), marked.into_owned())
         };
         let keys = match call.shown {
             // Of arguments that were read the size says nothing: a recorded call that could not be read may have it too.
@@ -459,7 +464,8 @@ impl Given {
                     ModelInput::Text(text) => [text.len(), call.sent.compact().len()],
                     ModelInput::Value(value) => [value.to_string().len(); 2],
                 };
-                let mut keys = Vec::from(sizes.map(|size| Key::Unread(tool.clone(), size)));
+                let mut keys =
+                    Vec::from(sizes.map(|size| ReplayCallKey::Unread(tool.clone(), size)));
                 keys.extend(
                     call.sent
                         .parse()
@@ -478,8 +484,8 @@ impl Given {
 
     fn arguments(&self) -> Option<Value> {
         self.keys.iter().find_map(|key| match key {
-            Key::Read(_, text) => serde_json::from_str(text).ok(),
-            Key::Unread(..) => None,
+            ReplayCallKey::Read(_, text) => serde_json::from_str(text).ok(),
+            ReplayCallKey::Unread(..) => None,
         })
     }
 

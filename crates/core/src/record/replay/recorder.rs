@@ -23,7 +23,7 @@ pub struct Recorder {
     /// `None`: every session.
     wanted: Option<SessionId>,
     version: String,
-    catalog: Catalog,
+    catalog: CassetteCatalog,
     /// The catalog as it was when the last call ended, where it changed since.
     last_used: Option<Vec<DeclaredTool>>,
     /// Whether the catalog was used as it is now.
@@ -34,12 +34,12 @@ pub struct Recorder {
     /// Tools that some caller saw. Empty where that is not on record.
     shown: HashSet<ToolId>,
     sessions: Vec<(SessionId, CassetteSession)>,
-    calls: BTreeMap<InvocationId, Taken>,
+    calls: BTreeMap<InvocationId, CassetteCallDraft>,
 }
 
 /// What is known of a call.
 #[derive(Default)]
-struct Taken {
+struct CassetteCallDraft {
     call: Option<RecordedCall>,
     is_resolved: bool,
     progress: Vec<Milestone>,
@@ -60,7 +60,7 @@ impl Recorder {
         Self {
             wanted: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            catalog: Catalog::default(),
+            catalog: CassetteCatalog::default(),
             last_used: None,
             in_use: false,
             surfaces: HashMap::new(),
@@ -193,14 +193,14 @@ impl Recorder {
             Some(tools) if !self.in_use => tools,
             Some(_) | None => self.catalog.tools,
         };
-        let by_agents = |taken: &Taken| {
+        let by_agents = |taken: &CassetteCallDraft| {
             let is_own = taken
                 .call
                 .as_ref()
                 .is_some_and(|call| call.parent.is_none());
             is_own && taken.is_resolved && taken.result.is_some()
         };
-        let calls: Vec<(InvocationId, Taken)> = self
+        let calls: Vec<(InvocationId, CassetteCallDraft)> = self
             .calls
             .into_iter()
             .filter(|(_, taken)| by_agents(taken))
@@ -238,7 +238,10 @@ impl Recorder {
 }
 
 /// A call as a cassette has it.
-fn on_tape(taken: &Taken, places: &HashMap<InvocationId, usize>) -> Option<CassetteCall> {
+fn on_tape(
+    taken: &CassetteCallDraft,
+    places: &HashMap<InvocationId, usize>,
+) -> Option<CassetteCall> {
     let (call, result) = (taken.call.as_ref()?, taken.result.as_ref()?);
     let place_of = |id: InvocationId| places.get(&id).copied();
     let mut answer: Map<String, Value> =
@@ -274,13 +277,13 @@ fn heard(milestone: &Milestone) -> CassetteEvent {
 
 /// What the newest catalog records say.
 #[derive(Default)]
-struct Catalog {
+struct CassetteCatalog {
     tools: Vec<DeclaredTool>,
     /// Pieces of a catalog that was not told to its end yet.
     begun: Vec<DeclaredTool>,
 }
 
-impl Catalog {
+impl CassetteCatalog {
     fn take(&mut self, body: CatalogBody) {
         // A host may have died between two pieces, and what it began then counts for nothing.
         if body.part <= 1 {

@@ -6,25 +6,25 @@ use std::{
 };
 
 use toolpost_model::{
-    Behavior, BoxFuture, Decision, Declaration, EffectClass, EffectOrigin, Mode, Naming,
+    Behavior, BoxFuture, Decision, Declaration, EffectClass, EffectOrigin, PermissionMode,
     Provenance, SessionScope, Source, SourceError, SourceSession, ToolCall, ToolFailure, ToolId,
-    ToolOutput,
+    ToolOutput, WireNaming,
 };
 
 use super::{Cassette, CassetteTool};
 use crate::{
     catalog::{OperatorSettings, ToolSettings},
-    flow::permission::{Facts, Policy, PolicyEngine},
+    flow::permission::{PermissionFacts, Policy, PolicyEngine},
 };
 
 /// What stands in for the recorded host's sources, rules and settings.
-pub(crate) struct Scene {
+pub(crate) struct ReplayScene {
     pub(crate) source: RecordedTools,
     pub(crate) policy: RecordedDenials,
     pub(crate) settings: RecordedNames,
 }
 
-impl Scene {
+impl ReplayScene {
     /// Takes the tools out of a cassette.
     pub(crate) fn of(cassette: &mut Cassette) -> Self {
         let tools = std::mem::take(&mut cassette.tools);
@@ -52,7 +52,7 @@ impl Scene {
             settings: RecordedNames(names.collect()),
             policy: RecordedDenials {
                 denied,
-                other: Policy::in_mode(Mode::Bypass),
+                other: Policy::in_mode(PermissionMode::Bypass),
             },
             source: RecordedTools(tools.into_iter().map(|tool| tool.declaration).collect()),
         }
@@ -71,8 +71,8 @@ impl Source for RecordedTools {
         EffectOrigin::HostCode
     }
 
-    fn naming(&self) -> Naming {
-        Naming::Bare
+    fn naming(&self) -> WireNaming {
+        WireNaming::Bare
     }
 
     /// The recorded names count as they are, whatever source had them.
@@ -114,7 +114,7 @@ pub(crate) struct RecordedDenials {
 }
 
 impl PolicyEngine for RecordedDenials {
-    fn decide(&self, facts: &Facts<'_>) -> Decision {
+    fn decide(&self, facts: &PermissionFacts<'_>) -> Decision {
         let mut decision = self.other.decide(facts);
         if self.denied.contains(&facts.declaration.tool_id) {
             decision.behavior = Behavior::Deny;

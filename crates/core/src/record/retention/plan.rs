@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use toolpost_model::{InvocationId, SessionId};
 
-use super::{Due, Hold, Needed};
+use super::{Due, Hold, RetentionExemptions};
 use crate::record::{
     journal::{Journal, JournalError, Record, RecordKind, StoredRecord},
     query::Query,
@@ -24,7 +24,7 @@ const MOST_SURFACES: usize = 256;
 const MOST_STEPS: usize = 100;
 
 /// What goes, and what is told again.
-pub(super) struct Plan {
+pub(super) struct PrunePlan {
     /// The oldest record.
     pub(super) first: u64,
     /// The last that goes; `None`: nothing does.
@@ -33,17 +33,17 @@ pub(super) struct Plan {
     pub(super) restated: Vec<Record>,
 }
 
-impl Plan {
+impl PrunePlan {
     pub(super) async fn make(
         journal: &dyn Journal,
         due: &Due,
-        needed: &Needed,
+        needed: &RetentionExemptions,
     ) -> Result<Self, JournalError> {
         let head = journal.head().await?;
         let too_much = due.size.map_or(0, |size| excess(head.bytes, size));
-        let mut walk = Walk {
+        let mut walk = PruneWalk {
             too_much,
-            ..Walk::default()
+            ..PruneWalk::default()
         };
         let mut after = head.first.saturating_sub(1);
         'pages: loop {
@@ -98,7 +98,7 @@ fn excess(bytes: u64, size: u64) -> u64 {
 
 /// What is seen on the way from the oldest record to the first that is not due.
 #[derive(Default)]
-struct Walk {
+struct PruneWalk {
     /// Bytes that are too many and have not been seen yet.
     too_much: u64,
     up_to: u64,
@@ -131,7 +131,7 @@ struct CatalogRow {
 
 /// What a plan reads of a catalog or a surface on record.
 #[derive(Deserialize)]
-struct Context {
+struct RestatableRecordBody {
     #[serde(default)]
     digest: String,
     #[serde(default)]
@@ -139,17 +139,17 @@ struct Context {
     #[serde(default)]
     surface_id: String,
     #[serde(default)]
-    restated: Option<Restated>,
+    restated: Option<RestatementRef>,
 }
 
 #[derive(Deserialize)]
-struct Restated {
+struct RestatementRef {
     seq: u64,
 }
 
-impl Walk {
+impl PruneWalk {
     /// Whether the record is due and this goes on.
-    fn takes(&mut self, row: &StoredRecord, due: &Due, needed: &Needed) -> bool {
+    fn takes(&mut self, row: &StoredRecord, due: &Due, needed: &RetentionExemptions) -> bool {
         let is_old = due.before.is_some_and(|before| row.record.at < before);
         if !is_old && self.too_much == 0 {
             return false;
@@ -226,7 +226,7 @@ impl Walk {
     }
 
     fn note_context(&mut self, row: &StoredRecord) {
-        let Some(Context {
+        let Some(RestatableRecordBody {
             digest,
             whole,
             surface_id,
@@ -260,7 +260,7 @@ impl Walk {
     async fn holds(
         &self,
         journal: &dyn Journal,
-        needed: &Needed,
+        needed: &RetentionExemptions,
     ) -> Result<Vec<(u64, Hold)>, JournalError> {
         let mut holds = Vec::new();
         for (&call, &seq) in &self.open_calls {
@@ -341,12 +341,12 @@ impl Walk {
     }
 }
 
-fn idle_since(needed: &Needed) -> Timestamp {
+fn idle_since(needed: &RetentionExemptions) -> Timestamp {
     let idle = SignedDuration::try_from(needed.session_idle).unwrap_or(SignedDuration::MAX);
     needed.now.checked_sub(idle).unwrap_or(Timestamp::MIN)
 }
 
-fn context(record: &Record) -> Option<Context> {
+fn context(record: &Record) -> Option<RestatableRecordBody> {
     serde_json::from_str(&record.body).ok()
 }
 
@@ -379,7 +379,7 @@ fn is_unsettled(rows: &[StoredRecord], now: Timestamp) -> bool {
 async fn may_come_back(
     journal: &dyn Journal,
     session: &SessionId,
-    needed: &Needed,
+    needed: &RetentionExemptions,
 ) -> Result<bool, JournalError> {
     if needed.sessions.contains(session) {
         return Ok(true);

@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
-use toolpost_core::{ApprovalError, Approvals, Closed, RecordKind};
+use toolpost_core::{ApprovalError, Approvals, QuestionClosure, RecordKind};
 use toolpost_model::{
     ApprovalStatus, ErrorClass, EventBody, InvocationId, Outcome, Principal, ReasonType, Verdict,
 };
-use toolpost_testkit::{EventRecorder, TestHost};
+use toolpost_testkit::{CallEventRecorder, TestHost};
 
 use super::{
     Engine, act, asking, body, decide, edited, host, kinds, no, operator, question, records_of,
@@ -18,7 +18,7 @@ use super::{
 async fn a_yes_lets_the_call_run_once_and_the_record_tells_the_story() {
     let tool = act();
     let host = host(&tool).await;
-    let (events, recorder) = EventRecorder::new(64);
+    let (events, recorder) = CallEventRecorder::new(64);
     let mut request = host.request("act", target("main"));
     request.listener = Some(Arc::new(events));
     let handle = host.host.start(request).await;
@@ -134,7 +134,7 @@ async fn no_answer_in_time_is_a_no() {
     ));
     assert_eq!(
         host.host.closed_approval(asked.ask_id),
-        Some(Closed::Expired)
+        Some(QuestionClosure::Expired)
     );
 }
 
@@ -322,7 +322,7 @@ async fn a_question_that_a_hook_wanted_is_asked_like_any_other() {
     let tool = act();
     let host = TestHost::build(|builder| {
         asking(builder, &tool)
-            .policy(Engine::new(toolpost_model::Mode::Bypass, &[]))
+            .policy(Engine::new(toolpost_model::PermissionMode::Bypass, &[]))
             .hook(Doubting)
     });
     let host = host.await;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::Value;
 use toolpost_core::{Journal as _, MemoryJournal, Witness, WitnessedCall, WitnessedStart};
 use toolpost_model::{InvocationId, Verdict};
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 use super::{
     act, asking, crashed, crashed_after, decide, edited, ends, host, kinds, next_life, no,
@@ -34,7 +34,7 @@ async fn story(verdict: Verdict) -> (Arc<MemoryJournal>, InvocationId) {
 }
 
 /// A third life finds nothing to do.
-async fn is_over(journal: &MemoryJournal, id: InvocationId, tool: &MockTool, runs: usize) {
+async fn is_over(journal: &MemoryJournal, id: InvocationId, tool: &MockNativeTool, runs: usize) {
     let host = next_life(&crashed(journal).await, tool).await;
     assert!(host.host.approvals().is_empty());
     settle(&host).await;

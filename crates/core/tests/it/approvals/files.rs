@@ -9,13 +9,13 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use toolpost_core::{Approvals, HostBuilder, Limits, MemoryJournal, SchedulerLimits};
+use toolpost_core::{Approvals, HostBuilder, HostLimits, MemoryJournal, SchedulerLimits};
 use toolpost_model::{
     ApprovalScope, CallInput, ClassFact, Declaration, EffectClass, ErrorClass, InvocationId,
     Outcome, PermissionRequest, ProgramContent, ProgramFile, Tool, ToolCall, ToolFailure,
     ToolOutput, ToolResult,
 };
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 use super::{
     Engine, act, body, crashed, decide, edited, ends, host, next_life, operator, question,
@@ -155,16 +155,16 @@ async fn a_file_that_changed_before_the_yes_is_asked_about_under_a_new_id() {
 
 #[tokio::test]
 async fn a_file_that_changed_while_the_call_was_queued_is_asked_about_again() {
-    let (tool, gate) = (Runner::new(), Gate::new());
-    let slow = MockTool::named("demo.slow").gate(&gate);
+    let (tool, gate) = (Runner::new(), MockToolGate::new());
+    let slow = MockNativeTool::named("demo.slow").gate(&gate);
     let scheduler = SchedulerLimits {
         concurrency: 1,
         session_concurrency: 1,
-        ..Limits::default().scheduler
+        ..HostLimits::default().scheduler
     };
-    let limits = Limits {
+    let limits = HostLimits {
         scheduler,
-        ..Limits::default()
+        ..HostLimits::default()
     };
     let host = TestHost::build(|builder| asks(builder, &tool).tool(slow).limits(limits)).await;
     let slow = host.host.start(host.request("slow", json!({}))).await;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use toolpost_core::{ApprovalError, Limits, SchedulerLimits};
+use toolpost_core::{ApprovalError, HostLimits, SchedulerLimits};
 use toolpost_model::{ErrorClass, Outcome, Principal, ToolResult, Verdict};
-use toolpost_testkit::{Gate, TestHost};
+use toolpost_testkit::{MockToolGate, TestHost};
 
 use super::{
     act, asking, body, decide, edited, host, no, questions, records_of, start, target, yes,
@@ -150,16 +150,16 @@ async fn a_question_that_nobody_waits_for_expires_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_ends_before_it_runs_has_not_used_its_yes() {
-    let (gate, tool) = (Gate::new(), act());
-    let busy = toolpost_testkit::MockTool::named("demo.busy").gate(&gate);
+    let (gate, tool) = (MockToolGate::new(), act());
+    let busy = toolpost_testkit::MockNativeTool::named("demo.busy").gate(&gate);
     let scheduler = SchedulerLimits {
         concurrency: 1,
         session_concurrency: 1,
-        ..Limits::default().scheduler
+        ..HostLimits::default().scheduler
     };
-    let limits = Limits {
+    let limits = HostLimits {
         scheduler,
-        ..Limits::default()
+        ..HostLimits::default()
     };
     let host =
         TestHost::build(|builder| asking(builder, &tool).tool(busy.clone()).limits(limits)).await;
@@ -201,16 +201,16 @@ async fn whoever_comes_again_joins_the_question_that_stayed_and_a_cancel_withdra
 
 #[tokio::test]
 async fn nobody_is_asked_twice_because_the_host_was_busy() {
-    let (gate, tool) = (Gate::new(), act());
-    let busy = toolpost_testkit::MockTool::named("demo.busy").gate(&gate);
+    let (gate, tool) = (MockToolGate::new(), act());
+    let busy = toolpost_testkit::MockNativeTool::named("demo.busy").gate(&gate);
     let scheduler = SchedulerLimits {
         concurrency: 1,
         session_concurrency: 1,
         queue: 0,
     };
-    let limits = Limits {
+    let limits = HostLimits {
         scheduler,
-        ..Limits::default()
+        ..HostLimits::default()
     };
     let host =
         TestHost::build(|builder| asking(builder, &tool).tool(busy.clone()).limits(limits)).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolpost_core::{ApprovalError, Closed, Limits};
+use toolpost_core::{ApprovalError, HostLimits, QuestionClosure};
 use toolpost_model::{ErrorClass, Outcome, Principal, SurfaceRequest};
 use toolpost_testkit::TestHost;
 
@@ -90,7 +90,7 @@ async fn a_question_is_withdrawn_when_its_only_caller_cancels_goes_or_closes_its
         );
         assert_eq!(
             host.host.closed_approval(asked.ask_id),
-            Some(Closed::Withdrawn)
+            Some(QuestionClosure::Withdrawn)
         );
         super::settle(&host).await;
         assert_eq!(
@@ -105,9 +105,9 @@ async fn a_question_is_withdrawn_when_its_only_caller_cancels_goes_or_closes_its
 #[tokio::test]
 async fn too_many_questions_are_refused_and_one_caller_gets_half_of_the_room() {
     let tool = act();
-    let limits = Limits {
+    let limits = HostLimits {
         approvals: 4,
-        ..Limits::default()
+        ..HostLimits::default()
     };
     let host = TestHost::build(|builder| asking(builder, &tool).limits(limits)).await;
     let mut parked = vec![

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolpost_model::{EffectClass, ErrorClass, FnTool, Mode, NestedCall, Principal, ToolFailure};
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_model::{
+    EffectClass, ErrorClass, FnTool, NestedCall, PermissionMode, Principal, ToolFailure,
+};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 use super::{
     Engine, act, asking, crashed, decide, ends, operator, question, questions, target, yes,
@@ -15,7 +17,7 @@ struct Nothing {}
 
 /// A host with a tool `outer` that is allowed and calls `act`, which is asked about.
 async fn host(
-    inner: &MockTool,
+    inner: &MockNativeTool,
     on: Option<std::sync::Arc<toolpost_core::MemoryJournal>>,
 ) -> TestHost {
     let outer = FnTool::named("demo.outer")
@@ -28,7 +30,7 @@ async fn host(
                 Ok::<_, ToolFailure>(format!("{:?}", result.outcome))
             },
         );
-    let engine = Engine::new(Mode::Default, &["allow outer"]);
+    let engine = Engine::new(PermissionMode::Default, &["allow outer"]);
     TestHost::on(on.unwrap_or_default(), |builder| {
         asking(builder, inner).tool(outer).policy(engine)
     })

@@ -10,15 +10,15 @@ use std::{
 
 use tokio::sync::Semaphore;
 use toolpost_core::{
-    ApprovalError, Cut, Journal, JournalError, JournalHead, Limits, MemoryJournal, Pruned, Query,
-    Record, RecordKind, SchedulerLimits, StoredRecord, Strength,
+    ApprovalError, HostLimits, Journal, JournalError, JournalHead, MemoryJournal, PrunedRange,
+    Query, Record, RecordKind, RetentionCut, SchedulerLimits, StoredRecord, Strength,
 };
 use toolpost_model::{
-    Access, ApprovalScope, BoxFuture, CallInput, ClassFact, Declaration, EffectClass, Effects,
-    ErrorClass, InvocationId, Mode, Outcome, Principal, RequestId, ResourceKey, SessionId, Tool,
-    ToolCall, ToolFailure, ToolOutput,
+    ApprovalScope, BoxFuture, CallInput, ClassFact, Declaration, EffectClass, Effects, ErrorClass,
+    InvocationId, Outcome, PermissionMode, Principal, RequestId, ResourceAccess, ResourceKey,
+    SessionId, Tool, ToolCall, ToolFailure, ToolOutput,
 };
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 use super::{
     Engine, act, asking, body, decide, kinds, operator, question, questions, records_of, scoped,
@@ -116,12 +116,12 @@ impl Journal for Held {
     fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>> {
         self.inner.head()
     }
-    fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {
+    fn prune(&self, cut: RetentionCut) -> BoxFuture<'_, Result<Option<PrunedRange>, JournalError>> {
         self.inner.prune(cut)
     }
 }
 
-async fn on(held: &Arc<Held>, tool: &MockTool) -> TestHost {
+async fn on(held: &Arc<Held>, tool: &MockNativeTool) -> TestHost {
     let journal = Arc::clone(held) as Arc<dyn Journal>;
     TestHost::on(Arc::clone(&held.inner), |builder| {
         asking(builder, tool).journal(journal)
@@ -365,8 +365,10 @@ async fn rules_that_deny_meanwhile_beat_the_yes() {
     let host = super::host(&tool).await;
     let handle = start(&host, target("main")).await;
     let id = question(&host.host).await.ask_id;
-    host.host
-        .replace_policy(Arc::new(Engine::new(Mode::Default, &["deny act"])));
+    host.host.replace_policy(Arc::new(Engine::new(
+        PermissionMode::Default,
+        &["deny act"],
+    )));
     decide(&host, id, yes()).await.unwrap();
     let answer = handle.answer().await;
     assert_eq!(
@@ -396,7 +398,7 @@ impl Tool for Shifting {
 
     fn effects(&self, _: &CallInput) -> Option<Effects> {
         let path = ResourceKey::path(*self.touches.lock().unwrap());
-        Some(Effects::of(EffectClass::Write).using(path, Access::Write))
+        Some(Effects::of(EffectClass::Write).using(path, ResourceAccess::Write))
     }
 
     async fn execute(&self, _: ToolCall) -> Result<ToolOutput, ToolFailure> {
@@ -411,16 +413,16 @@ async fn a_yes_is_for_the_facts_that_were_shown_and_other_facts_are_asked_about_
         touches: Arc::new(Mutex::new("/w/a")),
         ran: Arc::default(),
     };
-    let (gate, tool) = (Gate::new(), shifting.clone());
-    let busy = MockTool::named("demo.busy").gate(&gate);
+    let (gate, tool) = (MockToolGate::new(), shifting.clone());
+    let busy = MockNativeTool::named("demo.busy").gate(&gate);
     let scheduler = SchedulerLimits {
         concurrency: 1,
         session_concurrency: 1,
-        ..Limits::default().scheduler
+        ..HostLimits::default().scheduler
     };
-    let limits = Limits {
+    let limits = HostLimits {
         scheduler,
-        ..Limits::default()
+        ..HostLimits::default()
     };
     let host = TestHost::build(|builder| {
         let builder = builder.tool(tool).tool(busy.clone()).limits(limits);

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 use toolpost_core::{ApprovalError, Approvals, Policy, PolicySpec};
 use toolpost_model::{
-    ApprovalScope, ArgumentKind, ArgumentMeaning, EffectClass, ErrorClass, Mode, Outcome, Remember,
-    Rule, RuleOrigin, Verdict,
+    ApprovalScope, ArgumentKind, ArgumentMeaning, EffectClass, ErrorClass, Outcome, PermissionMode,
+    Remember, Rule, RuleOrigin, Verdict,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 use super::{body, decide, question, records_of, runs_unasked, scoped};
 
-fn shell() -> MockTool {
-    MockTool::named("shell.shell")
+fn shell() -> MockNativeTool {
+    MockNativeTool::named("shell.shell")
         .class(EffectClass::Execute)
         .output("done")
         .declare(|declaration| {
@@ -22,9 +22,9 @@ fn shell() -> MockTool {
         })
 }
 
-async fn host(tool: &MockTool, rules: Vec<Rule>) -> TestHost {
+async fn host(tool: &MockNativeTool, rules: Vec<Rule>) -> TestHost {
     let policy = Policy::compile(PolicySpec {
-        mode: Mode::Default,
+        mode: PermissionMode::Default,
         rules,
         ..PolicySpec::default()
     })

@@ -4,13 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    Acknowledged, ApprovalError, Approvals, Hook, HookCall, HookError, HookOutput, Journal as _,
-    MemoryJournal, RecordKind, Strength,
+    AcknowledgementTiming, ApprovalError, Approvals, Hook, HookCall, HookError, HookOutput,
+    Journal as _, MemoryJournal, RecordKind, Strength,
 };
 use toolpost_model::{
-    BoxFuture, EffectClass, Effects, ErrorClass, InvocationId, Mode, Outcome, RequestId, Stage,
+    BoxFuture, EffectClass, Effects, ErrorClass, InvocationId, Outcome, PermissionMode, RequestId,
+    Stage,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 use super::{
     Engine, act, answers::Doubting, asking, body, crashed, decide, ends, host, next_life, operator,
@@ -18,7 +19,7 @@ use super::{
 };
 
 /// A journal on which one call waits for an answer.
-async fn parked(tool: &MockTool, arguments: Value) -> (Arc<MemoryJournal>, InvocationId) {
+async fn parked(tool: &MockNativeTool, arguments: Value) -> (Arc<MemoryJournal>, InvocationId) {
     let host = host(tool).await;
     let _handle = start(&host, arguments).await;
     let id = question(&host.host).await.ask_id;
@@ -82,7 +83,7 @@ async fn a_call_with_a_secret_cannot_wait_longer_than_its_host() {
 async fn rules_that_deny_now_deny_what_was_asked_before_and_what_was_approved() {
     let (journal, id) = parked(&act(), target("main")).await;
     let tool = act();
-    let deny = || Engine::new(Mode::Default, &["deny act"]);
+    let deny = || Engine::new(PermissionMode::Default, &["deny act"]);
     let host = TestHost::on(journal.clone(), |builder| {
         asking(builder, &tool).policy(deny())
     })
@@ -106,14 +107,14 @@ async fn what_was_asked_about_is_not_allowed_by_a_restart() {
     let tool = act();
     let build = |builder| {
         asking(builder, &tool)
-            .policy(Engine::new(Mode::Bypass, &[]))
+            .policy(Engine::new(PermissionMode::Bypass, &[]))
             .hook(Doubting)
     };
     let host = TestHost::build(build).await;
     let _handle = start(&host, target("main")).await;
     let id = question(&host.host).await.ask_id;
     let host = TestHost::on(crashed(&host.journal).await, |builder| {
-        asking(builder, &tool).policy(Engine::new(Mode::Bypass, &[]))
+        asking(builder, &tool).policy(Engine::new(PermissionMode::Bypass, &[]))
     });
     let host = host.await;
     assert_eq!(question(&host.host).await.ask_id, id);
@@ -145,7 +146,10 @@ impl Hook for Counting {
 
 #[tokio::test]
 async fn a_resumed_call_runs_with_what_hooks_had_made_of_it_and_is_not_shown_to_them_again() {
-    for acknowledged in [Acknowledged::AtTheEnd, Acknowledged::Early] {
+    for acknowledged in [
+        AcknowledgementTiming::AtTheEnd,
+        AcknowledgementTiming::Early,
+    ] {
         let tool = act();
         let build = |builder| asking(builder, &tool).hook(Counting);
         let host = TestHost::build(build).await;

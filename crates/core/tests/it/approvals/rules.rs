@@ -9,16 +9,16 @@ use toolpost_core::{
     ApprovalError, CatalogNotice, MemoryRules, RememberedRule, RuleStore, RuleStoreError,
 };
 use toolpost_model::{
-    ApprovalScope, ErrorClass, Mode, Outcome, Principal, SurfaceRequest, Verdict,
+    ApprovalScope, ErrorClass, Outcome, PermissionMode, Principal, SurfaceRequest, Verdict,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 use super::{
     Engine, act, asking, body, decide, host, question, records_of, runs_unasked, scoped, start,
     target, yes,
 };
 
-async fn answered(host: &TestHost, verdict: Verdict) -> toolpost_core::Decided {
+async fn answered(host: &TestHost, verdict: Verdict) -> toolpost_core::VerdictReceipt {
     let handle = start(host, target("main")).await;
     let decided = decide(host, question(&host.host).await.ask_id, verdict)
         .await
@@ -63,14 +63,16 @@ async fn a_yes_for_the_session_is_for_the_session() {
     assert!(!runs_elsewhere(&host).await);
 
     // Another policy: what was said for the session stands on that one, and no higher than an allow ever does.
-    host.host
-        .replace_policy(Arc::new(Engine::new(Mode::Default, &["ask shell"])));
+    host.host.replace_policy(Arc::new(Engine::new(
+        PermissionMode::Default,
+        &["ask shell"],
+    )));
     assert_eq!(
         host.call("act", target("third")).await.outcome,
         Outcome::Succeeded
     );
     host.host
-        .replace_policy(Arc::new(Engine::new(Mode::Default, &["ask act"])));
+        .replace_policy(Arc::new(Engine::new(PermissionMode::Default, &["ask act"])));
     let mut request = host.request("act", target("fourth"));
     request.patience = Some(toolpost_core::Patience::Turn(
         std::time::Duration::from_millis(1),
@@ -79,8 +81,10 @@ async fn a_yes_for_the_session_is_for_the_session() {
         host.host.call(request).await.result().error_class(),
         Some(ErrorClass::ApprovalPending)
     );
-    host.host
-        .replace_policy(Arc::new(Engine::new(Mode::Default, &["deny act"])));
+    host.host.replace_policy(Arc::new(Engine::new(
+        PermissionMode::Default,
+        &["deny act"],
+    )));
     assert_eq!(
         host.call("act", target("fifth")).await.outcome,
         Outcome::Denied
@@ -263,11 +267,13 @@ async fn rules_that_cannot_be_read_allow_nothing_and_that_is_said() {
 
 #[tokio::test]
 async fn another_policy_shows_other_tools_at_once() {
-    let (tool, other) = (act(), MockTool::named("demo.other"));
+    let (tool, other) = (act(), MockNativeTool::named("demo.other"));
     let host = TestHost::build(|builder| asking(builder, &tool).tool(other)).await;
     assert_eq!(names(&host), ["act", "other"]);
-    host.host
-        .replace_policy(Arc::new(Engine::new(Mode::Default, &["deny act"])));
+    host.host.replace_policy(Arc::new(Engine::new(
+        PermissionMode::Default,
+        &["deny act"],
+    )));
     assert_eq!(names(&host), ["other"]);
     host.host.replace_policy(Arc::new(Engine::default()));
     assert_eq!(names(&host), ["act", "other"]);

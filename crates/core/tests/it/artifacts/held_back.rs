@@ -9,7 +9,7 @@ use toolpost_model::{
     ArtifactError, ArtifactId, BoxFuture, Event, EventBody, HookEvent, HookStanding, InvocationId,
     Principal, Stage, ToolResult,
 };
-use toolpost_testkit::{EventRecorder, TestHost};
+use toolpost_testkit::{CallEventRecorder, TestHost};
 
 use super::{Keeper, Outer, Reader, text};
 use crate::hooks::Probe;
@@ -66,7 +66,7 @@ impl Story {
             verdicts: Mutex::new(verdicts),
         };
         let host = TestHost::build(|builder| builder.tool(Keeper).tool(Reader).hook(hook)).await;
-        let (events, recorder) = EventRecorder::new(64);
+        let (events, recorder) = CallEventRecorder::new(64);
         let mut request = host.request("keep", json!({ "pieces": { "a": ["secret plan"] } }));
         request.listener = Some(Arc::new(events));
         let meanwhile = async {

@@ -3,22 +3,22 @@
 use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
-use toolpost_core::{HookOutput, Host, Limits, MemoryBlobs, ToolSettings};
+use toolpost_core::{HookOutput, Host, HostLimits, MemoryBlobs, ToolSettings};
 use toolpost_model::{
-    ArtifactId, Content, Disposition, HookEvent, Outcome, PersistStrategy, Principal,
+    ArtifactId, Disposition, HookEvent, Outcome, PersistStrategy, Principal, ResultContent,
     SurfaceRequest, ToolFailure, ToolOutput, ToolResult,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 use super::{Keeper, Reader, text};
 use crate::hooks::Probe;
 
 const LIMIT: usize = 1_000;
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> HostLimits {
+    HostLimits {
         inline_chars: LIMIT,
-        ..Limits::default()
+        ..HostLimits::default()
     }
 }
 
@@ -33,7 +33,7 @@ fn keeping(strategy: PersistStrategy) -> HashMap<String, ToolSettings> {
 }
 
 async fn say(strategy: PersistStrategy, output: ToolOutput) -> (ToolResult, TestHost) {
-    let tool = MockTool::named("demo.say").output(output);
+    let tool = MockNativeTool::named("demo.say").output(output);
     let host = TestHost::build(|b| b.tool(tool).limits(limits()).settings(keeping(strategy))).await;
     (host.call("say", json!({})).await, host)
 }
@@ -173,7 +173,7 @@ async fn structured_content_is_shown_by_its_shape_and_kept_as_json() {
         serde_json::from_str::<Value>(&kept(&host.host, piece.id).await).unwrap(),
         value
     );
-    let Content::Text { text: shape } = &result.content[0] else {
+    let ResultContent::Text { text: shape } = &result.content[0] else {
         panic!("text")
     };
     let shape: Value = serde_json::from_str(shape).unwrap();
@@ -216,12 +216,12 @@ async fn structured_content_is_shown_by_its_shape_and_kept_as_json() {
 #[tokio::test]
 async fn bytes_are_told_by_what_they_are_and_pictures_stay_pictures() {
     let data = "AAAA".repeat(1_000);
-    let binary = Content::Binary {
+    let binary = ResultContent::Binary {
         data: data.clone(),
         media_type: "application/zip".into(),
         size: 3_000,
     };
-    let image = Content::Image {
+    let image = ResultContent::Image {
         data,
         media_type: "image/png".into(),
     };
@@ -258,8 +258,8 @@ async fn bytes_are_told_by_what_they_are_and_pictures_stay_pictures() {
 #[tokio::test]
 async fn a_failed_call_keeps_what_it_had_to_show() {
     let mut failure = ToolFailure::new("exit 1");
-    failure.content = vec![Content::text(lines(1_000))];
-    let tool = MockTool::named("demo.say").failing(failure);
+    failure.content = vec![ResultContent::text(lines(1_000))];
+    let tool = MockNativeTool::named("demo.say").failing(failure);
     let host = TestHost::build(|b| b.tool(tool).limits(limits())).await;
     let result = host.call("say", json!({})).await;
     assert_eq!(
@@ -272,7 +272,7 @@ async fn a_failed_call_keeps_what_it_had_to_show() {
 #[tokio::test]
 async fn where_there_is_no_room_the_call_succeeds_and_says_what_is_lost() {
     for strategy in [PersistStrategy::PreviewAndPersist, PersistStrategy::RefOnly] {
-        let tool = MockTool::named("demo.say").output(lines(1_000));
+        let tool = MockNativeTool::named("demo.say").output(lines(1_000));
         let host = TestHost::build(|b| {
             let b = b.tool(tool).limits(limits()).settings(keeping(strategy));
             b.blobs(Arc::new(MemoryBlobs::new(5_000)))
@@ -313,7 +313,7 @@ async fn the_operator_stands_before_the_host_and_tool_and_session_only_ask_for_l
         (None, None, Some(9_000), LIMIT),
         (Some(5_000), None, Some(400), 400),
     ] {
-        let tool = MockTool::named("demo.say")
+        let tool = MockNativeTool::named("demo.say")
             .output("x".repeat(20_000))
             .declare(|d| d.interface.persistence.max_inline_chars = declared);
         let set = ToolSettings {
@@ -351,7 +351,7 @@ async fn the_operator_stands_before_the_host_and_tool_and_session_only_ask_for_l
 #[tokio::test]
 async fn what_a_hook_replaces_is_kept_nowhere() {
     let change = || Ok(HookOutput::replace("clean", "it held a name"));
-    let tool = MockTool::named("demo.say").output(lines(1_000));
+    let tool = MockNativeTool::named("demo.say").output(lines(1_000));
     let probe = Probe::at(HookEvent::After, change);
     let host = TestHost::build(|b| b.tool(tool).tool(Keeper).limits(limits()).hook(probe)).await;
     for (tool, arguments) in [
@@ -378,7 +378,7 @@ async fn what_a_hook_replaces_is_kept_nowhere() {
     // And what it puts in its place is kept like any other.
     let change = || Ok(HookOutput::replace(lines(2_000), ""));
     let probe = Probe::at(HookEvent::After, change);
-    let tool = MockTool::named("demo.say").output(lines(1_000));
+    let tool = MockNativeTool::named("demo.say").output(lines(1_000));
     let host = TestHost::build(|b| b.tool(tool).limits(limits()).hook(probe)).await;
     let result = host.call("say", json!({})).await;
     assert_eq!(result.artifacts.len(), 1);
@@ -393,8 +393,8 @@ async fn tools_that_read_on_are_named_only_where_the_caller_has_them() {
     )
     .await;
     assert!(!without.model_text().contains("read_result"));
-    let tool = MockTool::named("demo.say").output(lines(1_000));
-    let reader = MockTool::named("results.read_result");
+    let tool = MockNativeTool::named("demo.say").output(lines(1_000));
+    let reader = MockNativeTool::named("results.read_result");
     let host = TestHost::build(|b| b.tool(tool).tool(reader).limits(limits())).await;
     let result = host.call("say", json!({})).await;
     assert!(

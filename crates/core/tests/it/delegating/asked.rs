@@ -4,15 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    Acknowledged, Approvals, Export, ExportFormat, Journal as _, MemoryJournal, RecordKind,
-    Strength,
+    AcknowledgementTiming, Approvals, Export, ExportFormat, Journal as _, MemoryJournal,
+    RecordKind, Strength,
 };
 use toolpost_model::{
     ApprovalScope,
     Behavior::{Allow, Ask, Deny},
-    EffectClass, Mode, Outcome, Principal, RequestId, Verdict,
+    EffectClass, Outcome, PermissionMode, Principal, RequestId, Verdict,
 };
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 use super::{Bureau, act, decision, governed, host};
 
@@ -21,7 +21,13 @@ async fn an_authority_sees_the_call_without_its_secrets() {
     let bureau = Bureau::voting(Allow);
     let questions = bureau.questions.clone();
     let tool = act().declare(|declaration| declaration.version = "2.1".to_owned());
-    let host = host(&tool, Mode::Default, &["delegate bureau act"], vec![bureau]).await;
+    let host = host(
+        &tool,
+        PermissionMode::Default,
+        &["delegate bureau act"],
+        vec![bureau],
+    )
+    .await;
     let result = host
         .call("act", json!({ "n": 1, "pin": "hunter2-hunter2" }))
         .await;
@@ -61,7 +67,7 @@ async fn words_of_an_authority_that_repeat_a_secret_are_redacted() {
     });
     let host = host(
         &act(),
-        Mode::Bypass,
+        PermissionMode::Bypass,
         &["delegate bureau act"],
         vec![repeats],
     )
@@ -81,7 +87,7 @@ async fn explain_asks_with_dry_run_and_comes_to_the_decision_of_the_call() {
         let questions = bureau.questions.clone();
         let host = host(
             &act(),
-            Mode::Default,
+            PermissionMode::Default,
             &["delegate bureau act"],
             vec![bureau],
         )
@@ -126,7 +132,7 @@ async fn answers_are_kept_only_where_the_operator_says_so_and_only_for_the_same_
         let questions = bureau.questions.clone();
         let host = host(
             &act(),
-            Mode::Default,
+            PermissionMode::Default,
             &["delegate bureau act"],
             vec![bureau],
         )
@@ -169,7 +175,13 @@ async fn a_canceled_call_drops_its_question_and_nothing_runs() {
         })
     });
     let tool = act();
-    let host = host(&tool, Mode::Bypass, &["delegate bureau act"], vec![bureau]).await;
+    let host = host(
+        &tool,
+        PermissionMode::Bypass,
+        &["delegate bureau act"],
+        vec![bureau],
+    )
+    .await;
     let handle = host.host.start(host.request("act", json!({}))).await;
     let dropped = begins.recv().await.unwrap();
     host.host
@@ -199,7 +211,7 @@ async fn after_a_persons_yes_the_authority_is_asked_anew_and_may_deny() {
             let builder = builder.tool(tool.clone()).approvals(Approvals::ASK);
             governed(
                 builder,
-                Mode::Bypass,
+                PermissionMode::Bypass,
                 &["delegate bureau act"],
                 vec![bureau],
             )
@@ -241,22 +253,22 @@ async fn after_a_persons_yes_the_authority_is_asked_anew_and_may_deny() {
 
 #[tokio::test]
 async fn a_call_that_is_recovered_after_a_crash_is_put_to_the_authority_anew() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let read = || {
-        MockTool::named("demo.act")
+        MockNativeTool::named("demo.act")
             .class(EffectClass::Read)
             .output("done")
     };
     let first = host(
         &read().gate(&gate),
-        Mode::Default,
+        PermissionMode::Default,
         &["delegate bureau act"],
         vec![Bureau::voting(Allow)],
     )
     .await;
     let mut request = first.request("act", json!({}));
     request.request_id = Some(RequestId::new("r1"));
-    request.acknowledged = Acknowledged::Early;
+    request.acknowledged = AcknowledgementTiming::Early;
     let _handle = first.host.start(request).await;
     gate.entered(1).await;
     for (vote, runs) in [(Allow, 1), (Deny, 0)] {
@@ -269,7 +281,7 @@ async fn a_call_that_is_recovered_after_a_crash_is_put_to_the_authority_anew() {
         let next = TestHost::on(Arc::clone(&copy), |builder| {
             governed(
                 builder.tool(tool.clone()),
-                Mode::Default,
+                PermissionMode::Default,
                 &["delegate bureau act"],
                 vec![bureau],
             )
@@ -287,9 +299,15 @@ async fn a_call_that_is_recovered_after_a_crash_is_put_to_the_authority_anew() {
 #[tokio::test]
 async fn a_call_is_acknowledged_before_its_authority_has_answered() {
     let never = Bureau::answering(|_| Box::pin(std::future::pending()));
-    let host = host(&act(), Mode::Bypass, &["delegate bureau act"], vec![never]).await;
+    let host = host(
+        &act(),
+        PermissionMode::Bypass,
+        &["delegate bureau act"],
+        vec![never],
+    )
+    .await;
     let mut request = host.request("act", json!({}));
-    request.acknowledged = Acknowledged::OnceOnRecord;
+    request.acknowledged = AcknowledgementTiming::OnceOnRecord;
     let handle = host.host.start(request).await;
     handle.accepted().await;
     assert_eq!(
@@ -307,7 +325,7 @@ async fn a_secret_that_is_an_authoritys_name_leaves_the_record_readable() {
     let bureau = Bureau::voting(Allow).named("team-policy");
     let host = host(
         &tool,
-        Mode::Default,
+        PermissionMode::Default,
         &["delegate team-policy act"],
         vec![bureau],
     )

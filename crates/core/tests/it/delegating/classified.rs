@@ -2,11 +2,11 @@
 
 use serde_json::json;
 use toolpost_core::{Policy, PolicyEngine as _};
-use toolpost_model::{Behavior, ClassFact, Decision, Mode, Principal, ReasonType};
+use toolpost_model::{Behavior, ClassFact, Decision, PermissionMode, Principal, ReasonType};
 
 use crate::rules::calls::MadeCall;
 
-fn decided(mode: Mode, rules: &[&str], call: &str, by_input: bool) -> Decision {
+fn decided(mode: PermissionMode, rules: &[&str], call: &str, by_input: bool) -> Decision {
     let mut call = MadeCall::read(call, None);
     if by_input {
         call.declaration.interface.safety.class = ClassFact::ByInput;
@@ -17,7 +17,7 @@ fn decided(mode: Mode, rules: &[&str], call: &str, by_input: bool) -> Decision {
 }
 
 fn check(call: &str, by_input: bool, expected: Option<(&str, &str)>) {
-    let decision = decided(Mode::Default, &[], call, by_input);
+    let decision = decided(PermissionMode::Default, &[], call, by_input);
     let found = decision
         .classified
         .as_ref()
@@ -87,7 +87,7 @@ fn the_decision_tells_which_command_path_or_address_the_class_comes_from() {
 #[test]
 fn a_rule_that_decides_keeps_its_own_reason_beside_the_finding() {
     let decision = decided(
-        Mode::Bypass,
+        PermissionMode::Bypass,
         &["deny class:execute"],
         "shell: git push",
         true,

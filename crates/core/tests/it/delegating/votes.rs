@@ -3,19 +3,21 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolpost_core::{AuthorityFault, Export, ExportFormat, Facts, Policy, PolicyEngine as _};
-use toolpost_model::{
-    Access, AuthorityKind,
-    Behavior::{self, Allow, Ask, Deny},
-    DelegatedVote, EffectClass, Effects, ErrorClass, Mode, Outcome, Principal, Provenance,
-    ResourceKey, Rule, RuleOrigin, RuleRef,
+use toolpost_core::{
+    AuthorityFault, Export, ExportFormat, PermissionFacts, Policy, PolicyEngine as _,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_model::{
+    AuthorityKind,
+    Behavior::{self, Allow, Ask, Deny},
+    DelegatedVote, EffectClass, Effects, ErrorClass, Outcome, PermissionMode, Principal,
+    Provenance, ResourceAccess, ResourceKey, Rule, RuleOrigin, RuleRef,
+};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 use super::{Bureau, act, decision, host};
 use crate::rules::calls::MadeCall;
 
-async fn check(mode: Mode, rules: &[&str], vote: Behavior, expected: Behavior) {
+async fn check(mode: PermissionMode, rules: &[&str], vote: Behavior, expected: Behavior) {
     let tool = act();
     let host = host(&tool, mode, rules, vec![Bureau::voting(vote)]).await;
     let result = host.call("act", json!({ "n": 1 })).await;
@@ -34,27 +36,57 @@ async fn check(mode: Mode, rules: &[&str], vote: Behavior, expected: Behavior) {
 #[tokio::test]
 async fn the_strictest_of_the_vote_and_the_rules_wins_and_only_an_allow_stands_in_for_the_mode() {
     const DELEGATE: &str = "delegate bureau act";
-    check(Mode::Default, &[DELEGATE], Allow, Allow).await;
-    check(Mode::Plan, &[DELEGATE], Allow, Allow).await;
-    check(Mode::Bypass, &[DELEGATE], Ask, Ask).await;
-    check(Mode::Bypass, &[DELEGATE], Deny, Deny).await;
-    check(Mode::NeverAsk, &[DELEGATE], Ask, Deny).await;
-    check(Mode::Bypass, &[DELEGATE, "allow act"], Ask, Ask).await;
-    check(Mode::Bypass, &[DELEGATE, "allow act"], Deny, Deny).await;
-    check(Mode::Bypass, &[DELEGATE, "allow act"], Allow, Allow).await;
-    check(Mode::Bypass, &["ask act", DELEGATE], Allow, Ask).await;
-    check(Mode::Bypass, &["ask class:write", DELEGATE], Allow, Ask).await;
-    check(Mode::Bypass, &["ask act", DELEGATE], Deny, Deny).await;
-    check(Mode::Bypass, &["deny act[/n = 1]", DELEGATE], Allow, Deny).await;
-    check(Mode::Bypass, &["delegate bureau class:write"], Deny, Deny).await;
+    check(PermissionMode::Default, &[DELEGATE], Allow, Allow).await;
+    check(PermissionMode::Plan, &[DELEGATE], Allow, Allow).await;
+    check(PermissionMode::Bypass, &[DELEGATE], Ask, Ask).await;
+    check(PermissionMode::Bypass, &[DELEGATE], Deny, Deny).await;
+    check(PermissionMode::NeverAsk, &[DELEGATE], Ask, Deny).await;
+    check(PermissionMode::Bypass, &[DELEGATE, "allow act"], Ask, Ask).await;
+    check(PermissionMode::Bypass, &[DELEGATE, "allow act"], Deny, Deny).await;
     check(
-        Mode::Default,
+        PermissionMode::Bypass,
+        &[DELEGATE, "allow act"],
+        Allow,
+        Allow,
+    )
+    .await;
+    check(PermissionMode::Bypass, &["ask act", DELEGATE], Allow, Ask).await;
+    check(
+        PermissionMode::Bypass,
+        &["ask class:write", DELEGATE],
+        Allow,
+        Ask,
+    )
+    .await;
+    check(PermissionMode::Bypass, &["ask act", DELEGATE], Deny, Deny).await;
+    check(
+        PermissionMode::Bypass,
+        &["deny act[/n = 1]", DELEGATE],
+        Allow,
+        Deny,
+    )
+    .await;
+    check(
+        PermissionMode::Bypass,
+        &["delegate bureau class:write"],
+        Deny,
+        Deny,
+    )
+    .await;
+    check(
+        PermissionMode::Default,
         &["delegate bureau act[/n = 1]"],
         Allow,
         Allow,
     )
     .await;
-    check(Mode::Default, &["delegate bureau act[/n = 2]"], Allow, Ask).await;
+    check(
+        PermissionMode::Default,
+        &["delegate bureau act[/n = 2]"],
+        Allow,
+        Ask,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -66,7 +98,7 @@ async fn an_allow_silences_no_caution_and_no_approval_that_the_tool_requires() {
     for (tool, ground) in [(cautious, "caution"), (strict, "safety_check")] {
         let host = host(
             &tool,
-            Mode::Bypass,
+            PermissionMode::Bypass,
             &["delegate bureau act"],
             vec![Bureau::voting(Allow)],
         )
@@ -87,7 +119,7 @@ async fn of_several_authorities_the_strictest_wins_and_all_are_on_record() {
     let tool = act();
     let host = host(
         &tool,
-        Mode::Bypass,
+        PermissionMode::Bypass,
         &["delegate bureau act", "delegate court act"],
         bureaus(),
     )
@@ -138,7 +170,7 @@ async fn without_a_decision_the_call_is_denied_and_the_reason_names_the_authorit
         let tool = act();
         let host = host(
             &tool,
-            Mode::Bypass,
+            PermissionMode::Bypass,
             &["delegate bureau act", "allow act"],
             vec![bureau],
         )
@@ -169,14 +201,21 @@ async fn without_a_decision_the_call_is_denied_and_the_reason_names_the_authorit
 
 #[tokio::test]
 async fn a_tool_whose_calls_are_delegated_is_shown_whatever_the_mode_says() {
-    let effects = Effects::of(EffectClass::Write).using(ResourceKey::path("/w/a"), Access::Write);
+    let effects =
+        Effects::of(EffectClass::Write).using(ResourceKey::path("/w/a"), ResourceAccess::Write);
     let tool = act().effects(effects);
     for rule in [
         "delegate bureau act",
         "delegate bureau act(/w/**)",
         "delegate bureau fs.write(/w/**)",
     ] {
-        let host = host(&tool, Mode::Plan, &[rule], vec![Bureau::voting(Allow)]).await;
+        let host = host(
+            &tool,
+            PermissionMode::Plan,
+            &[rule],
+            vec![Bureau::voting(Allow)],
+        )
+        .await;
         assert_eq!(
             host.call("act", json!({})).await.outcome,
             Outcome::Succeeded,
@@ -190,7 +229,7 @@ async fn the_export_has_a_passthrough_with_the_delegate_in_front_of_the_decision
     let tool = act();
     let host = host(
         &tool,
-        Mode::Default,
+        PermissionMode::Default,
         &["delegate bureau act"],
         vec![Bureau::voting(Allow)],
     )
@@ -248,14 +287,14 @@ async fn the_export_has_a_passthrough_with_the_delegate_in_front_of_the_decision
 async fn a_call_that_no_rule_delegates_and_one_that_another_rule_denies_ask_nobody() {
     let (bureau, other) = (
         Bureau::voting(Allow),
-        MockTool::named("demo.other").class(EffectClass::Write),
+        MockNativeTool::named("demo.other").class(EffectClass::Write),
     );
     let questions = bureau.questions.clone();
     let rules = ["delegate bureau act", "deny act[/n = 2]", "allow other"];
     let host = TestHost::build(|builder| {
         super::governed(
             builder.tool(act()).tool(other),
-            Mode::Default,
+            PermissionMode::Default,
             &rules,
             vec![bureau],
         )
@@ -292,11 +331,11 @@ fn allowed_by_vote(rule: &str, call: &MadeCall) -> Behavior {
         duration_us: 0,
     };
     let principal = Principal::agent("agent");
-    let facts = Facts {
+    let facts = PermissionFacts {
         delegated: &[vote],
         ..call.facts(&principal)
     };
-    Policy::of(Mode::Default, &[rule])
+    Policy::of(PermissionMode::Default, &[rule])
         .unwrap()
         .decide(&facts)
         .behavior
@@ -307,7 +346,7 @@ fn the_allow_of_an_authority_reaches_no_further_than_an_allow_rule() {
     let check = |rule: &str, call: &MadeCall, expected: Behavior| {
         assert_eq!(allowed_by_vote(rule, call), expected, "{rule}");
         let allow = rule.replace("delegate bureau", "allow");
-        let by_rule = Policy::of(Mode::Default, &[&allow]).unwrap();
+        let by_rule = Policy::of(PermissionMode::Default, &[&allow]).unwrap();
         let by_rule = by_rule.decide(&call.facts(&Principal::agent("agent")));
         assert_eq!(by_rule.behavior, expected, "{allow}");
     };
@@ -335,7 +374,7 @@ async fn the_exported_reason_is_that_of_the_authority_where_two_rules_delegate_t
         ..Bureau::voting(Deny)
     };
     let rules = ["delegate bureau demo.act", "delegate bureau class:write"];
-    let host = host(&tool, Mode::Default, &rules, vec![bureau]).await;
+    let host = host(&tool, PermissionMode::Default, &rules, vec![bureau]).await;
     host.call("act", json!({ "n": 1 })).await;
     let (mut export, mut written) = (Export::new(ExportFormat::AgentTool), Vec::new());
     for row in host.records().await {

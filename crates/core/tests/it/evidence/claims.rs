@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolpost_core::{Export, ExportFormat, RecordKind, StoredRecord, ToolSettings};
 use toolpost_model::{AccessKind, ClassFact, EffectClass, ExecutionKind, SandboxProfile};
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 use super::world;
 
@@ -47,9 +47,9 @@ fn of<'a>(lines: &'a [Value], record: &'a str) -> impl Iterator<Item = &'a Value
     lines.iter().filter(move |line| line["record"] == record)
 }
 
-fn tool(id: &str, kind: ExecutionKind, class: ClassFact, access: &[AccessKind]) -> MockTool {
+fn tool(id: &str, kind: ExecutionKind, class: ClassFact, access: &[AccessKind]) -> MockNativeTool {
     let access = access.to_vec();
-    MockTool::named(id).declare(move |one| {
+    MockNativeTool::named(id).declare(move |one| {
         one.interface.execution.kind = kind;
         one.interface.safety.class = class;
         one.interface.permission.access = access;

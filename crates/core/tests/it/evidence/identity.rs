@@ -7,10 +7,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use toolpost_core::{Approvals, CallHandle, Export, ExportFormat, ToolFilter};
 use toolpost_model::{
-    CancelSupport, ClassFact, EffectClass, FnTool, Loading, Mode, NativeCallId, Outcome, Principal,
-    PrincipalName, RequestId, Scope, SurfaceRequest, Tool, ToolFailure,
+    CancelSupport, ClassFact, EffectClass, FnTool, LoadingStrategy, NativeCallId, Outcome,
+    PermissionMode, Principal, PrincipalName, RequestId, SurfaceRequest, SurfaceScope, Tool,
+    ToolFailure,
 };
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
@@ -34,8 +35,8 @@ fn invocations(lines: &[Value]) -> Vec<&Value> {
         .collect()
 }
 
-fn read(name: &str) -> MockTool {
-    MockTool::named(name).class(EffectClass::Read)
+fn read(name: &str) -> MockNativeTool {
+    MockNativeTool::named(name).class(EffectClass::Read)
 }
 
 #[tokio::test]
@@ -115,17 +116,17 @@ async fn stopped(host: &TestHost, tool: &str, by: &Principal) -> Value {
 
 #[tokio::test]
 async fn a_cancel_has_its_requester_its_time_and_its_acknowledgement() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = TestHost::build(|builder| {
         builder
             .tool(stubborn("demo.obeys", CancelSupport::Cooperative, false))
             .tool(stubborn("demo.finishes", CancelSupport::Cooperative, true))
             .tool(
-                MockTool::named("demo.deaf")
+                MockNativeTool::named("demo.deaf")
                     .gate(&gate)
                     .declare(|d| d.interface.execution.cancel = CancelSupport::Unsupported),
             )
-            .policy(TestHost::policy(Mode::Bypass, &[]))
+            .policy(TestHost::policy(PermissionMode::Bypass, &[]))
     })
     .await;
     let operator = Principal::operator("ann");
@@ -174,7 +175,7 @@ async fn a_cancel_has_its_requester_its_time_and_its_acknowledgement() {
 
 #[tokio::test]
 async fn the_first_sight_of_a_deferred_tool_leaves_an_event() {
-    let deferred = |name: &str| read(name).declare(|d| d.loading = Loading::Deferred);
+    let deferred = |name: &str| read(name).declare(|d| d.loading = LoadingStrategy::Deferred);
     let host = TestHost::build(|b| {
         b.tool(deferred("demo.frobnicate"))
             .tool(deferred("demo.other"))
@@ -234,7 +235,10 @@ async fn an_invocation_names_the_policies_that_decided() {
             .tool(read("demo.read"))
             .tool(read("demo.denied"))
             .approvals(Approvals::ASK)
-            .policy(TestHost::policy(Mode::Default, &["deny demo.denied"]))
+            .policy(TestHost::policy(
+                PermissionMode::Default,
+                &["deny demo.denied"],
+            ))
     })
     .await;
     host.call("read", json!({})).await;
@@ -251,10 +255,14 @@ async fn an_invocation_names_the_policies_that_decided() {
 
 #[tokio::test]
 async fn the_mode_is_named_also_where_the_arguments_told_the_class() {
-    let tool = MockTool::named("demo.run")
+    let tool = MockNativeTool::named("demo.run")
         .class(EffectClass::Write)
         .declare(|d| d.interface.safety.class = ClassFact::ByInput);
-    let host = TestHost::build(|b| b.tool(tool).policy(TestHost::policy(Mode::Bypass, &[]))).await;
+    let host = TestHost::build(|b| {
+        b.tool(tool)
+            .policy(TestHost::policy(PermissionMode::Bypass, &[]))
+    })
+    .await;
     host.call("run", json!({})).await;
     let lines = exported(&host).await;
     assert_eq!(
@@ -292,7 +300,7 @@ async fn the_tenant_of_a_surface_comes_from_the_host_and_not_from_the_caller() {
     let host = TestHost::build(|builder| builder.tool(read("demo.read")).tenants(tenants)).await;
     let lies = SurfaceRequest {
         tenant: Some("evil".to_owned()),
-        scope: Scope::Tenant,
+        scope: SurfaceScope::Tenant,
         ..SurfaceRequest::default()
     };
     for (principal, request) in [
@@ -311,7 +319,7 @@ async fn the_tenant_of_a_surface_comes_from_the_host_and_not_from_the_caller() {
             .await;
     }
     let task = SurfaceRequest {
-        scope: Scope::Task,
+        scope: SurfaceScope::Task,
         ..SurfaceRequest::default()
     };
     let session = host
@@ -324,7 +332,7 @@ async fn the_tenant_of_a_surface_comes_from_the_host_and_not_from_the_caller() {
             session.surface_request().scope,
             session.surface_request().tenant.as_deref()
         ),
-        (Scope::Task, Some("acme"))
+        (SurfaceScope::Task, Some("acme"))
     );
     let lines = exported(&host).await;
     let surfaces: Vec<(&Value, &Value)> = lines

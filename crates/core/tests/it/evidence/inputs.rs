@@ -7,8 +7,10 @@ use toolpost_core::{
     Approvals, CredentialGrant, ExportFormat, Hook, HookCall, HookError, HookOutput, HostBuilder,
     InputTrail, Journal as _, MemoryJournal, RecordKind, StoredRecord, Strength, ToolSettings,
 };
-use toolpost_model::{ApprovalScope, BoxFuture, EffectClass, Mode, Principal, Secret, Verdict};
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_model::{
+    ApprovalScope, BoxFuture, EffectClass, PermissionMode, Principal, Secret, Verdict,
+};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 use super::export::{lines, of};
 
@@ -33,8 +35,8 @@ impl Hook for Rewriter {
     }
 }
 
-fn act() -> MockTool {
-    MockTool::named("demo.act").class(EffectClass::Write).output("done").schema(json!({
+fn act() -> MockNativeTool {
+    MockNativeTool::named("demo.act").class(EffectClass::Write).output("done").schema(json!({
         "type": "object",
         "properties": {
             "who": { "type": "string" },
@@ -49,7 +51,7 @@ fn act() -> MockTool {
 fn asking(builder: HostBuilder) -> HostBuilder {
     builder
         .approvals(Approvals::ASK)
-        .policy(TestHost::policy(Mode::Bypass, &["ask demo.act"]))
+        .policy(TestHost::policy(PermissionMode::Bypass, &["ask demo.act"]))
 }
 
 fn with_defaults(builder: HostBuilder) -> HostBuilder {
@@ -325,7 +327,7 @@ async fn the_schema_at_run_time_differs_where_the_host_fills_in_hides_or_resolve
         with_defaults(b)
             .credentials(vec![grant])
             .tool(act())
-            .tool(MockTool::named("demo.plain"))
+            .tool(MockNativeTool::named("demo.plain"))
     })
     .await;
     host.call("plain", json!({})).await;

@@ -8,11 +8,11 @@ use toolpost_core::{
     SurfaceBody, ToolSettings,
 };
 use toolpost_model::{
-    BoxFuture, ContentDigest, Declaration, DynTool, EffectOrigin, ModelInput, Naming, Principal,
-    Progress, SessionScope, Source, SourceError, SourceProblem, SourceSession, SurfaceRequest,
-    Tool, ToolCall, ToolFailure, ToolOutput, ToolSet,
+    BoxFuture, ContentDigest, Declaration, DynTool, EffectOrigin, ModelInput, Principal,
+    SessionScope, Source, SourceError, SourceProblem, SourceSession, SurfaceRequest, Tool,
+    ToolCall, ToolFailure, ToolOutput, ToolProgress, ToolSet, WireNaming,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 async fn bodies<T: serde::de::DeserializeOwned>(
     journal: &MemoryJournal,
@@ -41,7 +41,7 @@ impl Source for Partly {
         self.0.origin()
     }
 
-    fn naming(&self) -> Naming {
+    fn naming(&self) -> WireNaming {
         self.0.naming()
     }
 
@@ -71,7 +71,7 @@ async fn what_is_missing_is_told_wherever_somebody_looks() {
     };
     let journal = Arc::new(MemoryJournal::default());
     let host = |missing: Option<SourceProblem>| {
-        let source = Partly(ToolSet::of(MockTool::named("demo.one")), missing);
+        let source = Partly(ToolSet::of(MockNativeTool::named("demo.one")), missing);
         let redactor = KnownSecrets::new([("key", "sesame-open-9")]);
         Host::builder()
             .journal(Arc::clone(&journal) as _)
@@ -106,7 +106,7 @@ async fn what_is_missing_is_told_wherever_somebody_looks() {
     assert!(one.result().outcome.is_success(), "the rest serves");
 }
 
-async fn life(journal: &Arc<MemoryJournal>, tools: &[&MockTool]) -> Host {
+async fn life(journal: &Arc<MemoryJournal>, tools: &[&MockNativeTool]) -> Host {
     let builder = Host::builder().journal(Arc::clone(journal) as _);
     tools
         .iter()
@@ -125,7 +125,10 @@ fn ids(body: &CatalogBody) -> Vec<&str> {
 
 #[tokio::test]
 async fn the_catalog_is_told_once_and_again_only_where_it_differs() {
-    let (one, two) = (MockTool::named("demo.one"), MockTool::named("demo.two"));
+    let (one, two) = (
+        MockNativeTool::named("demo.one"),
+        MockNativeTool::named("demo.two"),
+    );
     let journal = Arc::new(MemoryJournal::default());
     for _ in 0..3 {
         life(&journal, &[&one]).await;
@@ -150,8 +153,8 @@ async fn the_catalog_is_told_once_and_again_only_where_it_differs() {
 #[tokio::test]
 async fn while_a_host_runs_only_what_changed_is_told() {
     let host = TestHost::build(|b| {
-        b.tool(MockTool::named("demo.one"))
-            .tool(MockTool::named("demo.two"))
+        b.tool(MockNativeTool::named("demo.one"))
+            .tool(MockNativeTool::named("demo.two"))
     })
     .await;
     let first = catalogs(&host.journal).await.remove(0);
@@ -199,7 +202,7 @@ async fn while_a_host_runs_only_what_changed_is_told() {
 
 #[tokio::test]
 async fn surfaces_have_the_same_id_in_every_life_and_each_life_tells_those_it_uses() {
-    let tool = MockTool::named("demo.one");
+    let tool = MockNativeTool::named("demo.one");
     let journal = Arc::new(MemoryJournal::default());
     for _ in 0..2 {
         let host = life(&journal, &[&tool]).await;
@@ -232,12 +235,12 @@ async fn surfaces_have_the_same_id_in_every_life_and_each_life_tells_those_it_us
 #[tokio::test]
 async fn digests_follow_from_the_record_and_secrets_in_descriptions_stay_out_of_it() {
     use sha2::Digest as _;
-    let tool = MockTool::named("demo.one")
+    let tool = MockNativeTool::named("demo.one")
         .declare(|d| d.description = "uses hunter2hunter2 inside".to_owned());
     let secrets = KnownSecrets::new([("token", "hunter2hunter2")]);
     let host = TestHost::build(|b| {
         b.tool(tool)
-            .tool(MockTool::named("demo.a"))
+            .tool(MockNativeTool::named("demo.a"))
             .redactor(secrets)
     })
     .await;
@@ -280,7 +283,7 @@ async fn digests_follow_from_the_record_and_secrets_in_descriptions_stay_out_of_
 async fn ten_thousand_tools_are_told_in_pieces() {
     let text = "what it does, at some length ".repeat(8);
     let tools = (0..10_000).map(|place| {
-        let tool = MockTool::named(&format!("many.tool_{place}"));
+        let tool = MockNativeTool::named(&format!("many.tool_{place}"));
         Arc::new(tool.declare(|d| d.description.clone_from(&text))) as Arc<dyn DynTool>
     });
     let set = ToolSet::new("many", tools);
@@ -304,7 +307,7 @@ struct Chatty;
 
 impl Tool for Chatty {
     fn declaration(&self) -> Declaration {
-        Tool::declaration(&MockTool::named("demo.chatty"))
+        Tool::declaration(&MockNativeTool::named("demo.chatty"))
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
@@ -314,11 +317,11 @@ impl Tool for Chatty {
             } else {
                 String::new()
             };
-            call.context.progress(Progress {
+            call.context.progress(ToolProgress {
                 message,
                 done: Some(done),
                 total: Some(1_000),
-                ..Progress::default()
+                ..ToolProgress::default()
             });
         }
         Ok("done".into())

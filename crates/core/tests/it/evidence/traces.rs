@@ -7,7 +7,7 @@ use toolpost_core::{Export, ExportFormat, Journal as _, MemoryJournal, StoredRec
 use toolpost_model::{
     Declaration, NestedCall, Tool, ToolCall, ToolFailure, ToolOutput, TraceContext,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
 
@@ -16,7 +16,7 @@ struct Spanning(&'static str);
 
 impl Tool for Spanning {
     fn declaration(&self) -> Declaration {
-        Tool::declaration(&MockTool::named(self.0))
+        Tool::declaration(&MockNativeTool::named(self.0))
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
@@ -34,7 +34,7 @@ impl Tool for Spanning {
 
 async fn host() -> TestHost {
     TestHost::build(|builder| {
-        let policy = TestHost::policy(toolpost_model::Mode::Bypass, &[]);
+        let policy = TestHost::policy(toolpost_model::PermissionMode::Bypass, &[]);
         builder
             .tool(Spanning("demo.outer"))
             .tool(Spanning("demo.inner"))

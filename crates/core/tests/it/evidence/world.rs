@@ -5,14 +5,14 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use toolpost_core::{
     Approvals, CallHandle, CallRequest, Hook, HookCall, HookError, HookOutput, HostBuilder,
-    Journal as _, KnownSecrets, Limits, MemoryJournal, RecordKind, StoredRecord, Strength,
+    HostLimits, Journal as _, KnownSecrets, MemoryJournal, RecordKind, StoredRecord, Strength,
 };
 use toolpost_model::{
-    ApprovalScope, BatchPlace, BoxFuture, Declaration, EffectClass, Loading, Mode, NestedCall,
-    OnFailure, Ordering, Principal, Progress, RequestId, SurfaceRequest, Tool, ToolCall,
-    ToolFailure, ToolOutput, Verdict,
+    ApprovalScope, BatchPlace, BoxFuture, Declaration, EffectClass, LoadingStrategy, NestedCall,
+    OnFailure, Ordering, PermissionMode, Principal, RequestId, SurfaceRequest, Tool, ToolCall,
+    ToolFailure, ToolOutput, ToolProgress, Verdict,
 };
-use toolpost_testkit::{Gate, MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 /// A secret that no export may hold.
 pub(super) const SECRET: &str = "hunter2-hunter2-hunter2";
@@ -43,16 +43,16 @@ struct Outer;
 
 impl Tool for Outer {
     fn declaration(&self) -> Declaration {
-        Tool::declaration(&MockTool::named("demo.outer"))
+        Tool::declaration(&MockNativeTool::named("demo.outer"))
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         for done in 1..=3 {
             let percent = Some(done as f64 * 30.0);
-            call.context.progress(Progress {
+            call.context.progress(ToolProgress {
                 percent,
                 message: "working".to_owned(),
-                ..Progress::default()
+                ..ToolProgress::default()
             });
         }
         call.context.status("asking another tool");
@@ -62,9 +62,9 @@ impl Tool for Outer {
     }
 }
 
-fn tools(builder: HostBuilder, gate: &Gate) -> HostBuilder {
-    let read = |name: &str| MockTool::named(name).class(EffectClass::Read);
-    let write = |name: &str| MockTool::named(name).class(EffectClass::Write);
+fn tools(builder: HostBuilder, gate: &MockToolGate) -> HostBuilder {
+    let read = |name: &str| MockNativeTool::named(name).class(EffectClass::Read);
+    let write = |name: &str| MockNativeTool::named(name).class(EffectClass::Write);
     let partial = ToolOutput {
         partial: true,
         ..ToolOutput::text("half of it")
@@ -86,18 +86,18 @@ fn tools(builder: HostBuilder, gate: &Gate) -> HostBuilder {
         .tool(write("demo.changed").output("done"))
         .tool(read("demo.waits").gate(gate))
         .tool(write("demo.dies").gate(gate))
-        .tool(read("demo.hidden").declare(|d| d.loading = Loading::Deferred))
+        .tool(read("demo.hidden").declare(|d| d.loading = LoadingStrategy::Deferred))
         .tool(Outer)
         .hook(Watch)
         .approvals(Approvals::ASK)
         .policy(TestHost::policy(
-            Mode::Bypass,
+            PermissionMode::Bypass,
             &["deny demo.denied", "ask demo.asked"],
         ))
         .redactor(KnownSecrets::new([("key", SECRET)]))
-        .limits(Limits {
+        .limits(HostLimits {
             inline_chars: 1_000,
-            ..Limits::default()
+            ..HostLimits::default()
         })
 }
 
@@ -150,7 +150,7 @@ fn place(index: u32) -> BatchPlace {
 
 /// Lives through it all, and dies while a write runs.
 async fn first_life(journal: &Arc<MemoryJournal>) {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = TestHost::on(Arc::clone(journal), |builder| tools(builder, &gate)).await;
     for (tool, arguments) in [
         ("read", json!({ "path": "a" })),
@@ -239,7 +239,7 @@ pub(super) async fn records() -> Vec<StoredRecord> {
             break;
         }
     }
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let host = TestHost::on(Arc::clone(&left), |builder| tools(builder, &gate)).await;
     let _open = running(&host, host.request("dies", json!({ "n": 2 }))).await;
     left.read(0, usize::MAX).await.unwrap()

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolpost_core::{HookError, HookOutput, Limits};
+use toolpost_core::{HookError, HookOutput, HostLimits};
 use toolpost_model::{
-    Behavior, Content, ErrorClass, HookEvent, HookStanding, Outcome, ToolFailure,
+    Behavior, ErrorClass, HookEvent, HookStanding, Outcome, ResultContent, ToolFailure,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 use super::{Probe, act, host, last, run, runs};
 
@@ -193,8 +193,8 @@ async fn an_ordinary_hook_that_fails_after_a_call_is_noted_and_the_result_stands
 async fn a_guard_that_fails_after_a_failure_withholds_what_the_tool_said_of_it() {
     for (probe, said) in failing(HookEvent::Failure) {
         let mut failure = ToolFailure::new("password hunter2 is wrong");
-        failure.content = vec![Content::text("hunter2")];
-        let tool = MockTool::named("demo.act").failing(failure);
+        failure.content = vec![ResultContent::text("hunter2")];
+        let tool = MockNativeTool::named("demo.act").failing(failure);
         let host = host(&tool, [probe.standing(HookStanding::Guard)]).await;
         let result = host.call("act", json!({})).await;
         assert_eq!(
@@ -210,7 +210,7 @@ async fn a_guard_that_fails_after_a_failure_withholds_what_the_tool_said_of_it()
 async fn a_denial_keeps_its_reason_when_a_guard_fails_on_it() {
     let probe = Probe::at(HookEvent::Failure, || Err(HookError("broken".to_owned())));
     let host = TestHost::build(|builder| {
-        let policy = TestHost::policy(toolpost_model::Mode::Bypass, &["ask act"]);
+        let policy = TestHost::policy(toolpost_model::PermissionMode::Bypass, &["ask act"]);
         builder
             .tool(act())
             .hook(probe.standing(HookStanding::Guard))
@@ -227,9 +227,9 @@ async fn a_denial_keeps_its_reason_when_a_guard_fails_on_it() {
 
 #[tokio::test(start_paused = true)]
 async fn the_hosts_limit_counts_where_a_hook_names_none() {
-    let limits = Limits {
+    let limits = HostLimits {
         hook: Duration::from_millis(70),
-        ..Limits::default()
+        ..HostLimits::default()
     };
     let hanging = Probe::asking(HookEvent::Before, |_, _| Box::pin(std::future::pending()));
     let host = TestHost::build(|b| {
@@ -244,9 +244,9 @@ async fn the_hosts_limit_counts_where_a_hook_names_none() {
 
 #[tokio::test]
 async fn a_rewrite_over_the_limit_or_of_another_kind_is_the_hooks_failure() {
-    let limits = Limits {
+    let limits = HostLimits {
         argument_bytes: 100,
-        ..Limits::default()
+        ..HostLimits::default()
     };
     for (arguments, said) in [
         (json!({ "text": "x".repeat(200) }), "the limit is 100"),

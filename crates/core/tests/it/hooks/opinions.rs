@@ -4,9 +4,9 @@ use serde_json::json;
 use toolpost_core::{HookError, HookOutput};
 use toolpost_model::{
     Behavior::{self, Allow, Ask, Deny},
-    EffectClass, ErrorClass, HookEvent, Mode, Outcome,
+    EffectClass, ErrorClass, HookEvent, Outcome, PermissionMode,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 use super::{Probe, act, last, runs};
 
@@ -20,7 +20,7 @@ fn failing() -> Probe {
     Probe::at(HookEvent::Before, || Err(HookError("broken".to_owned())))
 }
 
-async fn check(mode: Mode, rules: &[&str], hooks: Vec<Probe>, expected: Behavior) {
+async fn check(mode: PermissionMode, rules: &[&str], hooks: Vec<Probe>, expected: Behavior) {
     let policy = TestHost::policy(mode, rules);
     let tool = act();
     let host = TestHost::build(|builder| {
@@ -44,46 +44,76 @@ async fn check(mode: Mode, rules: &[&str], hooks: Vec<Probe>, expected: Behavior
 
 #[tokio::test]
 async fn the_strictest_of_rules_and_hooks_wins_and_only_an_allow_stands_in_for_the_mode() {
-    check(Mode::Default, &[], vec![Probe::silent()], Ask).await;
-    check(Mode::Default, &[], vec![thinking(Allow)], Allow).await;
-    check(Mode::Default, &["ask act"], vec![thinking(Allow)], Ask).await;
+    check(PermissionMode::Default, &[], vec![Probe::silent()], Ask).await;
+    check(PermissionMode::Default, &[], vec![thinking(Allow)], Allow).await;
     check(
-        Mode::Default,
+        PermissionMode::Default,
+        &["ask act"],
+        vec![thinking(Allow)],
+        Ask,
+    )
+    .await;
+    check(
+        PermissionMode::Default,
         &["ask class:write"],
         vec![thinking(Allow)],
         Ask,
     )
     .await;
-    check(Mode::Bypass, &[], vec![thinking(Ask)], Ask).await;
-    check(Mode::Bypass, &[], vec![thinking(Deny)], Deny).await;
-    check(Mode::Bypass, &["allow act"], vec![thinking(Ask)], Ask).await;
-    check(Mode::Bypass, &["allow act"], vec![thinking(Deny)], Deny).await;
-    check(Mode::Default, &["ask act"], vec![thinking(Deny)], Deny).await;
+    check(PermissionMode::Bypass, &[], vec![thinking(Ask)], Ask).await;
+    check(PermissionMode::Bypass, &[], vec![thinking(Deny)], Deny).await;
     check(
-        Mode::Default,
+        PermissionMode::Bypass,
+        &["allow act"],
+        vec![thinking(Ask)],
+        Ask,
+    )
+    .await;
+    check(
+        PermissionMode::Bypass,
+        &["allow act"],
+        vec![thinking(Deny)],
+        Deny,
+    )
+    .await;
+    check(
+        PermissionMode::Default,
+        &["ask act"],
+        vec![thinking(Deny)],
+        Deny,
+    )
+    .await;
+    check(
+        PermissionMode::Default,
         &[],
         vec![thinking(Allow), thinking(Ask)],
         Ask,
     )
     .await;
     check(
-        Mode::Default,
+        PermissionMode::Default,
         &[],
         vec![thinking(Deny), thinking(Allow)],
         Deny,
     )
     .await;
-    check(Mode::Plan, &["allow act"], vec![thinking(Ask)], Ask).await;
+    check(
+        PermissionMode::Plan,
+        &["allow act"],
+        vec![thinking(Ask)],
+        Ask,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn neither_an_ask_nor_a_failure_loosens_a_denial() {
     // A tool whose class depends on the input is not hidden by the mode, so that its calls reach the hooks.
-    let tool = MockTool::named("demo.act")
+    let tool = MockNativeTool::named("demo.act")
         .declare(|d| d.interface.safety.class = toolpost_model::ClassFact::ByInput)
         .effects(toolpost_model::Effects::of(EffectClass::Write));
     for probe in [thinking(Ask), failing()] {
-        let policy = TestHost::policy(Mode::Plan, &[]);
+        let policy = TestHost::policy(PermissionMode::Plan, &[]);
         let host = TestHost::build(|b| b.tool(tool.clone()).hook(probe).policy(policy)).await;
         let result = host.call("act", json!({})).await;
         assert_eq!(result.error_class(), Some(ErrorClass::PermissionDenied));
@@ -121,9 +151,27 @@ async fn an_allow_does_not_cover_arguments_that_were_changed_after_it() {
             Ok(HookOutput::rewrite(json!({ "n": 2 }), ""))
         })
     };
-    check(Mode::Default, &[], vec![thinking(Allow), rewrite()], Ask).await;
-    check(Mode::Default, &[], vec![rewrite(), thinking(Allow)], Allow).await;
-    check(Mode::Bypass, &[], vec![thinking(Ask), rewrite()], Ask).await;
+    check(
+        PermissionMode::Default,
+        &[],
+        vec![thinking(Allow), rewrite()],
+        Ask,
+    )
+    .await;
+    check(
+        PermissionMode::Default,
+        &[],
+        vec![rewrite(), thinking(Allow)],
+        Allow,
+    )
+    .await;
+    check(
+        PermissionMode::Bypass,
+        &[],
+        vec![thinking(Ask), rewrite()],
+        Ask,
+    )
+    .await;
     let both = || {
         Ok(HookOutput {
             arguments: Some(json!({ "n": 2 })),
@@ -131,7 +179,7 @@ async fn an_allow_does_not_cover_arguments_that_were_changed_after_it() {
         })
     };
     check(
-        Mode::Default,
+        PermissionMode::Default,
         &[],
         vec![Probe::at(HookEvent::Before, both)],
         Allow,
@@ -143,14 +191,14 @@ async fn an_allow_does_not_cover_arguments_that_were_changed_after_it() {
 struct OnlyTwo;
 
 impl toolpost_core::PolicyEngine for OnlyTwo {
-    fn decide(&self, facts: &toolpost_core::Facts<'_>) -> toolpost_model::Decision {
+    fn decide(&self, facts: &toolpost_core::PermissionFacts<'_>) -> toolpost_model::Decision {
         let n = facts
             .input
             .and_then(|input| input.arguments().value()["n"].as_i64());
         let mode = if n == Some(2) {
-            Mode::Bypass
+            PermissionMode::Bypass
         } else {
-            Mode::Plan
+            PermissionMode::Plan
         };
         TestHost::policy(mode, &[]).decide(facts)
     }

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use toolpost_core::HookOutput;
 use toolpost_model::{
-    Content, Disposition, ErrorClass, EventBody, HookEvent, HookStanding, LogLevel, Outcome,
+    Disposition, ErrorClass, EventBody, HookEvent, HookStanding, LogLevel, Outcome, ResultContent,
     ToolFailure, ToolOutput,
 };
-use toolpost_testkit::{EventRecorder, MockTool, TestHost};
+use toolpost_testkit::{CallEventRecorder, MockNativeTool, TestHost};
 
 use super::{Probe, act, host, last, run, runs};
 
@@ -116,7 +116,10 @@ async fn a_hook_stops_a_call_before_it_runs_and_the_hooks_after_it_hear_of_the_e
         result.error.as_ref().unwrap().message,
         "the hook `probe` stopped the call: not today"
     );
-    assert_eq!(result.content, [Content::text("[hook probe] try tomorrow")]);
+    assert_eq!(
+        result.content,
+        [ResultContent::text("[hook probe] try tomorrow")]
+    );
     assert_eq!(tool.call_count(), 0);
     let seen = seen.lock().unwrap().clone();
     assert_eq!(
@@ -146,7 +149,7 @@ async fn changed_output_takes_the_place_of_all_the_tool_said() {
         (result.outcome, result.is_error),
         (Outcome::Succeeded, false)
     );
-    assert_eq!(result.content, [Content::text("blotted")]);
+    assert_eq!(result.content, [ResultContent::text("blotted")]);
     assert_eq!(
         (result.structured_content, result.summary),
         (None, None),
@@ -168,7 +171,7 @@ async fn changed_output_takes_the_place_of_all_the_tool_said() {
         (result.structured_content, result.summary.as_deref()),
         (Some(json!({ "n": 3 })), Some("did it"))
     );
-    assert_eq!(result.content, [Content::text("done")]);
+    assert_eq!(result.content, [ResultContent::text("done")]);
     assert_eq!(
         last(&host).await["output_mutations"][0]["changed_fields"],
         json!(["structured_content"])
@@ -211,10 +214,10 @@ async fn the_next_hook_and_the_caller_see_the_changed_output_cut_to_the_limit() 
 #[tokio::test]
 async fn what_a_failed_call_has_to_show_can_be_changed_and_its_error_stays() {
     let mut failure = ToolFailure::new("exit 1");
-    failure.content = vec![Content::text("password=hunter2")];
+    failure.content = vec![ResultContent::text("password=hunter2")];
     let change = || Ok(HookOutput::replace("password=…", "").with_context("look again"));
     let host = host(
-        &MockTool::named("demo.act").failing(failure),
+        &MockNativeTool::named("demo.act").failing(failure),
         [Probe::at(HookEvent::Failure, change)],
     )
     .await;
@@ -226,8 +229,8 @@ async fn what_a_failed_call_has_to_show_can_be_changed_and_its_error_stays() {
     assert_eq!(
         result.content,
         [
-            Content::text("password=…"),
-            Content::text("[hook probe] look again")
+            ResultContent::text("password=…"),
+            ResultContent::text("[hook probe] look again")
         ]
     );
     assert_eq!(result.summary.as_deref(), Some("exit 1"));
@@ -323,7 +326,7 @@ async fn a_message_is_an_event_and_on_record() {
         [Probe::at(HookEvent::Before, say).standing(HookStanding::Observer)],
     )
     .await;
-    let (events, recorder) = EventRecorder::new(64);
+    let (events, recorder) = CallEventRecorder::new(64);
     let mut request = host.request("act", json!({}));
     request.listener = Some(std::sync::Arc::new(events));
     host.host.call(request).await;

@@ -1,29 +1,31 @@
 //! Hooks and what they may not see.
 
 use serde_json::{Value, json};
-use toolpost_core::{Concern, Hook, HookCall, HookError, HookOutput, KnownSecrets, Places};
+use toolpost_core::{
+    Concern, Hook, HookCall, HookError, HookOutput, KnownSecrets, PathBaseFolders,
+};
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, BoxFuture, EffectClass, ErrorClass, HookEvent, HookStanding,
     Outcome,
 };
-use toolpost_testkit::{EventRecorder, MockTool, TestHost};
+use toolpost_testkit::{CallEventRecorder, MockNativeTool, TestHost};
 
 use super::Probe;
 
 const PIN: &str = "sentinel-argument-98765";
 const TOKEN: &str = "tp_sentinel_host_0123456789";
 
-fn login() -> MockTool {
-    MockTool::named("demo.login")
+fn login() -> MockNativeTool {
+    MockNativeTool::named("demo.login")
         .schema(json!({ "type": "object", "properties": {
             "pin": { "type": "string", "x-sensitive": true }, "note": { "type": "string" } } }))
         .output("welcome")
 }
 
-async fn call(tool: &MockTool, probe: Probe) -> (toolpost_model::ToolResult, String) {
+async fn call(tool: &MockNativeTool, probe: Probe) -> (toolpost_model::ToolResult, String) {
     let secrets = KnownSecrets::new([("token", TOKEN)]);
     let host = TestHost::build(|b| b.tool(tool.clone()).hook(probe).redactor(secrets)).await;
-    let (events, recorder) = EventRecorder::new(64);
+    let (events, recorder) = CallEventRecorder::new(64);
     let arguments = json!({ "pin": PIN, "note": format!("use {TOKEN}"), "n": 1 });
     let mut request = host.request("login", arguments);
     request.listener = Some(std::sync::Arc::new(events));
@@ -162,7 +164,7 @@ async fn a_hook_is_chosen_by_tool_and_by_what_the_tool_would_really_get() {
         let mut concern = Concern::with_tools(patterns);
         if let Some(when) = when {
             concern = concern
-                .when(when.parse().unwrap(), Places::default())
+                .when(when.parse().unwrap(), PathBaseFolders::default())
                 .unwrap();
         }
         let host = TestHost::build(|b| b.tool(login()).hook(OnPin(concern))).await;
@@ -174,23 +176,23 @@ async fn a_hook_is_chosen_by_tool_and_by_what_the_tool_would_really_get() {
         );
     }
     let error = Concern::default()
-        .when("net(ftp://)".parse().unwrap(), Places::default())
+        .when("net(ftp://)".parse().unwrap(), PathBaseFolders::default())
         .unwrap_err();
     assert!(error.to_string().contains("net(ftp://)"), "{error}");
 }
 
 #[tokio::test]
 async fn a_selector_is_read_as_in_a_rule_that_denies() {
-    let shell = MockTool::named("demo.shell")
+    let shell = MockNativeTool::named("demo.shell")
         .class(EffectClass::Execute)
         .declare(|d| {
             d.interface.permission.arguments =
                 vec![ArgumentMeaning::of("command", ArgumentKind::Command)];
             d.interface.permission.approval_required = true;
         });
-    let places = Places {
+    let places = PathBaseFolders {
         workspace: Some("/w".into()),
-        ..Places::default()
+        ..PathBaseFolders::default()
     };
     for (when, command, concerned) in [
         ("shell(git push *)", "git push origin main", true),

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolpost_core::HookOutput;
 use toolpost_model::{
-    Content, Declaration, EffectClass, ErrorClass, FnTool, HookEvent, HookStanding, NestedCall,
-    Outcome, Principal, Tool, ToolCall, ToolFailure, ToolOutput,
+    Declaration, EffectClass, ErrorClass, FnTool, HookEvent, HookStanding, NestedCall, Outcome,
+    Principal, ResultContent, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 use toolpost_testkit::TestHost;
 
@@ -68,7 +68,7 @@ async fn a_cancel_does_not_get_a_result_past_a_hook() {
     go.add_permits(1);
     let answer = handle.answer().await;
     assert_eq!(answer.result().outcome, Outcome::Succeeded, "it was done");
-    assert_eq!(answer.result().content, [Content::text("blotted")]);
+    assert_eq!(answer.result().content, [ResultContent::text("blotted")]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::json;
 use toolpost_core::{CredentialGrant, ToolSettings};
-use toolpost_model::{EffectClass, ErrorClass, Mode, Naming, Outcome, Provenance, Secret};
+use toolpost_model::{
+    EffectClass, ErrorClass, Outcome, PermissionMode, Provenance, Secret, WireNaming,
+};
 use toolpost_testkit::TestHost;
 
 use super::{NamedSource, answers, crowd, notices};
@@ -25,8 +27,8 @@ async fn an_allow_by_bare_name_means_compiled_in_tools_only() {
         ("allow *.shell", &tools[..]),
         ("allow *.*", &tools[..]),
     ] {
-        for naming in [Naming::Bare, Naming::Namespaced] {
-            let policy = TestHost::policy(Mode::NeverAsk, &[rule]);
+        for naming in [WireNaming::Bare, WireNaming::Namespaced] {
+            let policy = TestHost::policy(PermissionMode::NeverAsk, &[rule]);
             let host = TestHost::build(|builder| crowd(builder, naming).policy(policy)).await;
             for tool in tools {
                 let runs = answers(&host, tool).await == tool;
@@ -49,9 +51,9 @@ async fn denies_and_asks_mean_every_tool_of_a_name() {
         "deny *__shell",
         "deny *.shell",
     ] {
-        let policy = TestHost::policy(Mode::Bypass, &[rule]);
+        let policy = TestHost::policy(PermissionMode::Bypass, &[rule]);
         let host =
-            TestHost::build(|builder| crowd(builder, Naming::Namespaced).policy(policy)).await;
+            TestHost::build(|builder| crowd(builder, WireNaming::Namespaced).policy(policy)).await;
         for tool in ["shell.shell", "tool-a.shell", "evil.shell", "good.shell"] {
             assert_ne!(answers(&host, tool).await, tool, "{rule} on {tool}");
         }
@@ -73,8 +75,8 @@ async fn settings_under_a_bare_name_only_restrict_an_outside_tool() {
     let host = |key: &'static str, settings: &ToolSettings| {
         let settings = HashMap::from([(key.to_owned(), settings.clone())]);
         TestHost::build(move |builder| {
-            let policy = TestHost::policy(Mode::NeverAsk, &[]);
-            crowd(builder, Naming::Namespaced)
+            let policy = TestHost::policy(PermissionMode::NeverAsk, &[]);
+            crowd(builder, WireNaming::Namespaced)
                 .policy(policy)
                 .settings(settings)
         })
@@ -122,7 +124,7 @@ async fn a_credential_goes_to_no_outside_tool_by_its_bare_name() {
             value: Secret::new("the-value-of-the-key"),
             tools: vec![pattern.parse().unwrap()],
         };
-        for naming in [Naming::Bare, Naming::Namespaced] {
+        for naming in [WireNaming::Bare, WireNaming::Namespaced] {
             let grants = vec![grant.clone()];
             let host = TestHost::build(|builder| crowd(builder, naming).credentials(grants)).await;
             let result = host
@@ -146,10 +148,10 @@ async fn rules_that_meant_an_outside_tool_by_its_bare_name_are_reported_with_the
         "deny echo",
         "allow evil.echo",
     ];
-    let policy = TestHost::policy(Mode::Default, &rules);
+    let policy = TestHost::policy(PermissionMode::Default, &rules);
     let host = TestHost::build(|builder| {
-        let one = NamedSource::new("one", Provenance::Outside, Naming::Bare, &["one.echo"]);
-        crowd(builder, Naming::Namespaced)
+        let one = NamedSource::new("one", Provenance::Outside, WireNaming::Bare, &["one.echo"]);
+        crowd(builder, WireNaming::Namespaced)
             .source(one)
             .policy(policy)
     })

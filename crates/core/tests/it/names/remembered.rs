@@ -8,15 +8,20 @@ use toolpost_core::{
     Approvals, CatalogNotice, MemoryJournal, MemoryRules, Patience, RememberedRule, RuleStore,
 };
 use toolpost_model::{
-    ApprovalScope, ErrorClass, InvocationId, Mode, Naming, Outcome, PrincipalName, Verdict,
+    ApprovalScope, ErrorClass, InvocationId, Outcome, PermissionMode, PrincipalName, Verdict,
+    WireNaming,
 };
 use toolpost_testkit::TestHost;
 
 use super::crowd;
 
-async fn host(journal: &Arc<MemoryJournal>, rules: &Arc<MemoryRules>, naming: Naming) -> TestHost {
+async fn host(
+    journal: &Arc<MemoryJournal>,
+    rules: &Arc<MemoryRules>,
+    naming: WireNaming,
+) -> TestHost {
     TestHost::on(Arc::clone(journal), |builder| {
-        let policy = TestHost::policy(Mode::Default, &[]);
+        let policy = TestHost::policy(PermissionMode::Default, &[]);
         crowd(builder, naming)
             .policy(policy)
             .approvals(Approvals::ASK)
@@ -81,7 +86,7 @@ async fn approved(host: &TestHost, tool: &str, scope: ApprovalScope) -> (Vec<Str
 
 #[tokio::test]
 async fn a_yes_for_one_tool_is_none_for_another_of_the_same_name() {
-    for naming in [Naming::Bare, Naming::Namespaced] {
+    for naming in [WireNaming::Bare, WireNaming::Namespaced] {
         for scope in [ApprovalScope::Session, ApprovalScope::Remember] {
             let (journal, rules) = (Arc::default(), Arc::default());
             let host = host(&journal, &rules, naming).await;
@@ -103,8 +108,8 @@ async fn a_yes_for_one_tool_is_none_for_another_of_the_same_name() {
 
 #[tokio::test]
 async fn hints_explanations_and_errors_name_the_id() {
-    let policy = TestHost::policy(Mode::Default, &[]);
-    let host = TestHost::build(|builder| crowd(builder, Naming::Bare).policy(policy)).await;
+    let policy = TestHost::policy(PermissionMode::Default, &[]);
+    let host = TestHost::build(|builder| crowd(builder, WireNaming::Bare).policy(policy)).await;
     let error = host.call("echo", json!({})).await.error.unwrap();
     let hint = error.hint.unwrap_or_default();
     assert!(hint.contains("--allow evil.echo"), "{hint}");
@@ -141,7 +146,7 @@ fn old(rule: &str, ask_id: InvocationId) -> RememberedRule {
 async fn a_rule_of_the_old_form_is_rewritten_to_the_tool_it_was_about_or_dropped() {
     let journal: Arc<MemoryJournal> = Arc::default();
     let first: Arc<MemoryRules> = Arc::default();
-    let before = host(&journal, &first, Naming::Namespaced).await;
+    let before = host(&journal, &first, WireNaming::Namespaced).await;
     approved(&before, "evil.echo", ApprovalScope::Remember).await;
     let asked = first.load().unwrap()[0].ask_id;
     drop(before);
@@ -155,7 +160,7 @@ async fn a_rule_of_the_old_form_is_rewritten_to_the_tool_it_was_about_or_dropped
     rules
         .remember(&old("allow fs.read(src/**)", InvocationId::new()))
         .unwrap();
-    let host = host(&journal, &rules, Naming::Namespaced).await;
+    let host = host(&journal, &rules, WireNaming::Namespaced).await;
     let kept: Vec<String> = rules
         .load()
         .unwrap()

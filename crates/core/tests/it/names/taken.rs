@@ -3,14 +3,14 @@
 use std::{collections::HashMap, sync::Arc};
 
 use toolpost_core::{OperatorSettings, ToolSettings};
-use toolpost_model::{Declaration, DynTool, Naming, Provenance, ToolSet};
+use toolpost_model::{Declaration, DynTool, Provenance, ToolSet, WireNaming};
 use toolpost_testkit::TestHost;
 
 use super::{NamedSource, answering, answers, crowd, notices};
 
 #[tokio::test]
 async fn compiled_in_tools_keep_their_names_whatever_was_added_first() {
-    for naming in [Naming::Bare, Naming::Namespaced] {
+    for naming in [WireNaming::Bare, WireNaming::Namespaced] {
         let host = TestHost::build(|builder| crowd(builder, naming)).await;
         for (name, tool) in [
             ("shell", "shell.shell"),
@@ -32,7 +32,7 @@ async fn compiled_in_tools_keep_their_names_whatever_was_added_first() {
             .any(|notice| notice.contains("`evil.shell` is served as `evil__shell`"));
         assert_eq!(
             evil,
-            naming == Naming::Bare,
+            naming == WireNaming::Bare,
             "only a tool that wanted the bare name lost it: {told:?}"
         );
     }
@@ -45,13 +45,13 @@ async fn of_two_outside_tools_the_first_has_the_bare_name_and_a_plan_comes_befor
             .source(NamedSource::new(
                 "up",
                 Provenance::Outside,
-                Naming::Bare,
+                WireNaming::Bare,
                 &["up.echo", "up.only"],
             ))
             .source(NamedSource::new(
                 "plan",
                 Provenance::MountPlan,
-                Naming::Bare,
+                WireNaming::Bare,
                 &["tool-x.echo"],
             ))
     })
@@ -74,7 +74,7 @@ async fn an_alias_gives_way_to_every_tool_that_has_the_name_for_its_own() {
             ..ToolSettings::default()
         },
     )]);
-    let mut plan = NamedSource::new("plan", Provenance::MountPlan, Naming::Bare, &[]);
+    let mut plan = NamedSource::new("plan", Provenance::MountPlan, WireNaming::Bare, &[]);
     let aliased = answering("tool-x.look").declare(|declaration| {
         declaration.aliases = ["search", "fetch", "shell", "peek"]
             .map(str::to_owned)
@@ -87,13 +87,13 @@ async fn an_alias_gives_way_to_every_tool_that_has_the_name_for_its_own() {
             .source(NamedSource::new(
                 "up",
                 Provenance::Outside,
-                Naming::Bare,
+                WireNaming::Bare,
                 &["up.search"],
             ))
             .source(NamedSource::new(
                 "far",
                 Provenance::Outside,
-                Naming::Namespaced,
+                WireNaming::Namespaced,
                 &["far.thing"],
             ))
             .tool(answering("shell.shell"))
@@ -123,25 +123,25 @@ async fn namespaces_of_the_host_and_of_other_sources_are_refused() {
             .source(NamedSource::new(
                 "files",
                 Provenance::Outside,
-                Naming::Namespaced,
+                WireNaming::Namespaced,
                 &["files.evil"],
             ))
             .source(NamedSource::new(
                 "plan",
                 Provenance::MountPlan,
-                Naming::Bare,
+                WireNaming::Bare,
                 &["shell.more", "hub.a"],
             ))
             .source(NamedSource::new(
                 "late",
                 Provenance::Outside,
-                Naming::Bare,
+                WireNaming::Bare,
                 &["hub.b", "mine.c"],
             ))
             .source(NamedSource::new(
                 "own",
                 Provenance::Outside,
-                Naming::Bare,
+                WireNaming::Bare,
                 &["mine.d"],
             ))
             .tool(answering("mine.e"))
@@ -203,9 +203,10 @@ async fn a_plan_gets_a_native_name_only_where_the_operator_gives_it() {
         (&["all"][..], "tool-a.read_file", "tool-a.shell", "NotFound"),
         (&[][..], "files.read_file", "shell.shell", "files.read_file"),
     ] {
-        let host =
-            TestHost::build(|builder| crowd(builder, Naming::Bare).settings(Replacing(replaced)))
-                .await;
+        let host = TestHost::build(|builder| {
+            crowd(builder, WireNaming::Bare).settings(Replacing(replaced))
+        })
+        .await;
         assert_eq!(answers(&host, "read_file").await, read_file, "{replaced:?}");
         assert_eq!(answers(&host, "shell").await, shell, "{replaced:?}");
         let by_id = answers(&host, "files.read_file").await;
@@ -240,7 +241,7 @@ async fn an_alias_takes_no_native_name_even_where_the_operator_gives_names_to_pl
         let tools = ToolSet::new("amplifier", [Arc::new(fancy) as Arc<dyn DynTool>]);
         let plan = NamedSource {
             name: "amplifier",
-            naming: Naming::Bare,
+            naming: WireNaming::Bare,
             provenance: Provenance::MountPlan,
             tools,
         };
@@ -273,7 +274,7 @@ async fn declared_commands_and_an_embedders_tools_are_never_replaced() {
             .source(NamedSource::new(
                 "plan",
                 Provenance::MountPlan,
-                Naming::Bare,
+                WireNaming::Bare,
                 &["tool-x.lint", "tool-x.mine"],
             ))
             .tool(answering("commands.lint"))

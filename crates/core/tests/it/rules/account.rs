@@ -1,11 +1,11 @@
 //! The story of a decision: which rules could have spoken, which did, and what would change the answer.
 
-use toolpost_core::{Account, ChangeKind, Policy, PolicyEngine, PolicySpec, RuleVoice};
-use toolpost_model::{Behavior, Mode, Principal, Rule, RuleOrigin, SandboxProfile};
+use toolpost_core::{Account, DecisionChangeKind, Policy, PolicyEngine, PolicySpec, RuleVoice};
+use toolpost_model::{Behavior, PermissionMode, Principal, Rule, RuleOrigin, SandboxProfile};
 
 use super::{calls::MadeCall, places};
 
-fn compile(mode: Mode, lines: &[&str]) -> Policy {
+fn compile(mode: PermissionMode, lines: &[&str]) -> Policy {
     let parse = |line: &&str| match line.split_once(" for ") {
         Some((rule, principal)) => {
             let rule = Rule::parse(rule, RuleOrigin::Cli, "test").unwrap();
@@ -45,7 +45,7 @@ fn voices(account: &Account) -> Vec<(&str, RuleVoice)> {
 fn every_rule_that_could_have_spoken_is_told_with_what_became_of_its_word() {
     use RuleVoice::{Agreed, Decided, Overruled, Silent};
     let policy = compile(
-        Mode::Default,
+        PermissionMode::Default,
         &[
             "allow shell(git *)",
             "deny shell(git push *)",
@@ -79,7 +79,7 @@ fn every_rule_that_could_have_spoken_is_told_with_what_became_of_its_word() {
 
 #[test]
 fn a_rule_that_could_speak_of_what_nobody_can_read_decides() {
-    let policy = compile(Mode::Bypass, &["deny shell(rm *)"]);
+    let policy = compile(PermissionMode::Bypass, &["deny shell(rm *)"]);
     let (behavior, account) = account(&policy, "shell: $x");
     assert_eq!(behavior, Behavior::Ask);
     assert_eq!(voices(&account), [("deny shell(rm *)", RuleVoice::Decided)]);
@@ -91,7 +91,7 @@ fn more_rules_than_anybody_reads_are_counted() {
         .map(|n| format!("deny write_file(folder{n}/**)"))
         .collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let (_, account) = account(&compile(Mode::Edits, &lines), "write: folder99/a");
+    let (_, account) = account(&compile(PermissionMode::Edits, &lines), "write: folder99/a");
     assert_eq!((account.considered.len(), account.left_out), (64, 36));
     assert_eq!(
         account.considered[0].rule.rule, "deny write_file(folder99/**)",
@@ -100,7 +100,7 @@ fn more_rules_than_anybody_reads_are_counted() {
 }
 
 /// Each change as `what: rule or setting -> answer`.
-fn changes(mode: Mode, rules: &[&str], call: &str) -> Vec<String> {
+fn changes(mode: PermissionMode, rules: &[&str], call: &str) -> Vec<String> {
     let (now, account) = account(&compile(mode, rules), call);
     let told = account.changes.iter().map(|change| {
         if let Some(then) = change.then {
@@ -121,7 +121,7 @@ fn changes(mode: Mode, rules: &[&str], call: &str) -> Vec<String> {
 fn what_would_change_the_answer_was_tried() {
     for (mode, rules, call, expected) in [
         (
-            Mode::Default,
+            PermissionMode::Default,
             &[][..],
             "write: src/a.rs",
             &[
@@ -131,19 +131,19 @@ fn what_would_change_the_answer_was_tried() {
             ][..],
         ),
         (
-            Mode::Default,
+            PermissionMode::Default,
             &["deny write_file"],
             "write: src/a.rs",
             &["remove_rule deny write_file -> ask"],
         ),
         (
-            Mode::Bypass,
+            PermissionMode::Bypass,
             &["deny write_file", "deny class:write"],
             "write: src/a.rs",
             &["remove_rule deny write_file; deny class:write -> allow"],
         ),
         (
-            Mode::Default,
+            PermissionMode::Default,
             &["ask write_file(src/**)", "allow write_file"],
             "write: src/a.rs",
             &[
@@ -153,7 +153,7 @@ fn what_would_change_the_answer_was_tried() {
             ],
         ),
         (
-            Mode::Default,
+            PermissionMode::Default,
             &["allow write_file"],
             "write: src/a.rs",
             &[
@@ -162,7 +162,7 @@ fn what_would_change_the_answer_was_tried() {
             ],
         ),
         (
-            Mode::Bypass,
+            PermissionMode::Bypass,
             &[],
             "write: src/a.rs",
             &[
@@ -172,7 +172,7 @@ fn what_would_change_the_answer_was_tried() {
             ],
         ),
         (
-            Mode::NeverAsk,
+            PermissionMode::NeverAsk,
             &[],
             "write: src/a.rs",
             &[
@@ -182,13 +182,13 @@ fn what_would_change_the_answer_was_tried() {
             ],
         ),
         (
-            Mode::Default,
+            PermissionMode::Default,
             &[],
             "read: a",
             &["add_rule deny files.read_file(ws:a) -> deny"],
         ),
         (
-            Mode::Bypass,
+            PermissionMode::Bypass,
             &[],
             "protected: .git/config",
             &[
@@ -198,7 +198,7 @@ fn what_would_change_the_answer_was_tried() {
             ],
         ),
         (
-            Mode::Edits,
+            PermissionMode::Edits,
             &[],
             "steering: AGENTS.md",
             &[
@@ -208,7 +208,7 @@ fn what_would_change_the_answer_was_tried() {
             ],
         ),
         (
-            Mode::Bypass,
+            PermissionMode::Bypass,
             &[],
             "approved: x",
             &[
@@ -217,7 +217,7 @@ fn what_would_change_the_answer_was_tried() {
             ],
         ),
         (
-            Mode::Default,
+            PermissionMode::Default,
             &[],
             "requested: x",
             &[
@@ -238,10 +238,14 @@ fn what_would_change_the_answer_was_tried() {
 
 #[test]
 fn a_call_that_nobody_can_read_may_be_written_otherwise() {
-    let (_, account) = account(&compile(Mode::Bypass, &["deny shell(rm *)"]), "shell: $x");
-    let kinds: Vec<ChangeKind> = account.changes.iter().map(|change| change.kind).collect();
+    let (_, account) = account(
+        &compile(PermissionMode::Bypass, &["deny shell(rm *)"]),
+        "shell: $x",
+    );
+    let kinds: Vec<DecisionChangeKind> = account.changes.iter().map(|change| change.kind).collect();
     assert!(
-        kinds.contains(&ChangeKind::Call) && kinds.contains(&ChangeKind::RemoveRule),
+        kinds.contains(&DecisionChangeKind::Call)
+            && kinds.contains(&DecisionChangeKind::RemoveRule),
         "{kinds:?}"
     );
 }

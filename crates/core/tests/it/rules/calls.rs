@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use toolpost_core::Facts;
+use toolpost_core::PermissionFacts;
 use toolpost_model::{
-    Access, ArgumentKind, ArgumentMeaning, Arguments, Declaration, EffectClass, EffectOrigin,
-    Effects, ExecutionKind, PermissionInput, Principal, Provenance, ResourceKey, SandboxProfile,
+    ArgumentKind, ArgumentMeaning, Arguments, Declaration, EffectClass, EffectOrigin, Effects,
+    ExecutionKind, PermissionInput, Principal, Provenance, ResourceAccess, ResourceKey,
+    SandboxProfile,
 };
 
 /// A call, made up the way the host would see it.
@@ -16,8 +17,8 @@ pub(crate) struct MadeCall {
 }
 
 impl MadeCall {
-    pub(crate) fn facts<'a>(&'a self, principal: &'a Principal) -> Facts<'a> {
-        Facts {
+    pub(crate) fn facts<'a>(&'a self, principal: &'a Principal) -> PermissionFacts<'a> {
+        PermissionFacts {
             declaration: &self.declaration,
             input: Some(&self.input),
             effects: &self.effects,
@@ -45,14 +46,26 @@ impl MadeCall {
                 call.effects = Effects::of(EffectClass::Read).confined_by(SandboxProfile::ReadOnly);
                 call
             }
-            ["read"] => files("read_file", EffectClass::Read, &[(rest, Access::Read)]),
-            ["grep"] => files("grep", EffectClass::Read, &[(rest, Access::Read)]),
-            ["write"] => files("write_file", EffectClass::Write, &[(rest, Access::Write)]),
-            ["delete"] => files("delete_file", EffectClass::Write, &[(rest, Access::Write)]),
+            ["read"] => files(
+                "read_file",
+                EffectClass::Read,
+                &[(rest, ResourceAccess::Read)],
+            ),
+            ["grep"] => files("grep", EffectClass::Read, &[(rest, ResourceAccess::Read)]),
+            ["write"] => files(
+                "write_file",
+                EffectClass::Write,
+                &[(rest, ResourceAccess::Write)],
+            ),
+            ["delete"] => files(
+                "delete_file",
+                EffectClass::Write,
+                &[(rest, ResourceAccess::Write)],
+            ),
             ["edit"] => files(
                 "edit_file",
                 EffectClass::Write,
-                &[(rest, Access::Read), (rest, Access::Write)],
+                &[(rest, ResourceAccess::Read), (rest, ResourceAccess::Write)],
             ),
             // Into folders that do not exist yet: the topmost is touched too.
             ["create"] => {
@@ -60,16 +73,24 @@ impl MadeCall {
                 files(
                     "write_file",
                     EffectClass::Write,
-                    &[(top, Access::Write), (rest, Access::Write)],
+                    &[(top, ResourceAccess::Write), (rest, ResourceAccess::Write)],
                 )
             }
             ["protected"] => {
-                let mut call = files("write_file", EffectClass::Write, &[(rest, Access::Write)]);
+                let mut call = files(
+                    "write_file",
+                    EffectClass::Write,
+                    &[(rest, ResourceAccess::Write)],
+                );
                 call.effects = call.effects.with_caution("it is protected");
                 call
             }
             ["steering"] => {
-                let mut call = files("write_file", EffectClass::Write, &[(rest, Access::Write)]);
+                let mut call = files(
+                    "write_file",
+                    EffectClass::Write,
+                    &[(rest, ResourceAccess::Write)],
+                );
                 let key = call.effects.uses[0].key.clone();
                 call.effects = call.effects.with_path_caution(key, "it steers agents");
                 call
@@ -77,9 +98,9 @@ impl MadeCall {
             ["move"] => {
                 let (from, to) = rest.split_once(" -> ").unwrap();
                 let touched = [
-                    (from, Access::Read),
-                    (from, Access::Write),
-                    (to, Access::Write),
+                    (from, ResourceAccess::Read),
+                    (from, ResourceAccess::Write),
+                    (to, ResourceAccess::Write),
                 ];
                 files("move_file", EffectClass::Write, &touched)
             }
@@ -185,7 +206,7 @@ fn shell_of(arguments: Value, confined: Option<SandboxProfile>) -> MadeCall {
 }
 
 /// A file tool names what it touches itself, resolved.
-fn files(name: &str, class: EffectClass, touched: &[(&str, Access)]) -> MadeCall {
+fn files(name: &str, class: EffectClass, touched: &[(&str, ResourceAccess)]) -> MadeCall {
     let mut call = made(
         &format!("files.{name}"),
         class,
@@ -223,9 +244,10 @@ fn http(request: &str, save_to: Option<&str>) -> MadeCall {
         },
     );
     if let Some(path) = save_to {
-        call.effects = call
-            .effects
-            .using(ResourceKey::path(&format!("/w/{path}")), Access::Write);
+        call.effects = call.effects.using(
+            ResourceKey::path(&format!("/w/{path}")),
+            ResourceAccess::Write,
+        );
     }
     call
 }

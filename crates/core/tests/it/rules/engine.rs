@@ -3,16 +3,18 @@
 use std::{path::Path, sync::Arc};
 
 use serde_json::{Value, json};
-use toolpost_core::{CatalogNotice, Host, Places, Policy, PolicyEngine, PolicySpec, RuleProblem};
-use toolpost_model::{
-    Access, ArgumentKind, ArgumentMeaning, Behavior, Declaration, EffectClass, Mode, Principal,
-    Remember, Rule, RuleOrigin, RuleTests, Tool, ToolCall, ToolFailure, ToolOutput,
+use toolpost_core::{
+    CatalogNotice, Host, PathBaseFolders, Policy, PolicyEngine, PolicySpec, RuleProblem,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_model::{
+    ArgumentKind, ArgumentMeaning, Behavior, Declaration, EffectClass, PermissionMode, Principal,
+    Remember, ResourceAccess, Rule, RuleOrigin, RuleTests, Tool, ToolCall, ToolFailure, ToolOutput,
+};
+use toolpost_testkit::{MockNativeTool, TestHost};
 
 use super::{calls::MadeCall, places};
 
-fn compile(mode: Mode, lines: &[&str]) -> Policy {
+fn compile(mode: PermissionMode, lines: &[&str]) -> Policy {
     let rules = lines
         .iter()
         .map(|line| Rule::parse(line, RuleOrigin::Cli, "test").unwrap())
@@ -39,7 +41,7 @@ fn suggested(policy: &Policy, call: &str) -> Vec<String> {
 #[test]
 fn suggestions_go_from_narrow_to_wide() {
     let policy = compile(
-        Mode::Default,
+        PermissionMode::Default,
         &[
             "allow shell.shell(ls *)",
             "ask write_file(ask/**)",
@@ -141,7 +143,10 @@ fn nothing_is_suggested_where_a_rule_wants_to_ask_each_time() {
 
 #[test]
 fn the_operator_is_told_the_flags_that_would_change_it() {
-    let policy = compile(Mode::Default, &["allow shell(ls *)", "deny shell(rm *)"]);
+    let policy = compile(
+        PermissionMode::Default,
+        &["allow shell(ls *)", "deny shell(rm *)"],
+    );
     for (call, expected) in [
         ("shell: git push *.x", None),
         (
@@ -193,7 +198,7 @@ fn the_operator_is_told_the_flags_that_would_change_it() {
 #[test]
 fn a_decision_names_its_part_its_rule_and_the_others() {
     let policy = compile(
-        Mode::Default,
+        PermissionMode::Default,
         &[
             "allow shell(git *)",
             "ask shell(git push *)",
@@ -233,7 +238,7 @@ fn a_decision_names_its_part_its_rule_and_the_others() {
 
 #[test]
 fn variables_for_all_commands_are_shown_with_each() {
-    let policy = compile(Mode::Default, &[]);
+    let policy = compile(PermissionMode::Default, &[]);
     let call = MadeCall::read(
         "shell with PATH=/w HOME=/w/\u{202e}x LANG=C: git log; make",
         None,
@@ -250,7 +255,7 @@ fn variables_for_all_commands_are_shown_with_each() {
 
 #[test]
 fn a_password_in_a_url_is_never_told() {
-    let policy = compile(Mode::Default, &[]);
+    let policy = compile(PermissionMode::Default, &[]);
     let call = MadeCall::read("http: GET https://me:hunter22@a.example/x?key=abc", None);
     let principal = Principal::agent("a");
     let told = serde_json::to_string(&policy.decide(&call.facts(&principal))).unwrap();
@@ -402,7 +407,7 @@ fn a_rule_that_means_nothing_is_a_problem_with_its_place() {
         assert!(problems[0].message.contains(message), "{}", problems[0]);
     }
     assert_eq!(
-        Policy::of(Mode::Default, &["allow x", "permit y"]).unwrap_err()[0].rule,
+        Policy::of(PermissionMode::Default, &["allow x", "permit y"]).unwrap_err()[0].rule,
         "permit y"
     );
 }
@@ -421,12 +426,12 @@ impl Tool for Asks {
         let may = |path: &str, access| call.context.may_use(Path::new(path), access);
         let answers = json!([
             call.context.has_path_rules(),
-            may("/w/a", Access::Read),
-            may("/w/.env", Access::Read),
-            may("/w/.env", Access::Write),
-            may("/w/locked/x", Access::Write),
-            may("/w/locked", Access::Read),
-            may("relative", Access::Read),
+            may("/w/a", ResourceAccess::Read),
+            may("/w/.env", ResourceAccess::Read),
+            may("/w/.env", ResourceAccess::Write),
+            may("/w/locked/x", ResourceAccess::Write),
+            may("/w/locked", ResourceAccess::Read),
+            may("relative", ResourceAccess::Read),
         ]);
         Ok(ToolOutput::text(answers.to_string()))
     }
@@ -452,7 +457,7 @@ async fn a_running_call_is_told_which_paths_are_kept_from_it() {
             rule
         });
         let spec = PolicySpec {
-            mode: Mode::Bypass,
+            mode: PermissionMode::Bypass,
             rules: rules.to_vec(),
             places: places(),
             notes: Vec::new(),
@@ -467,7 +472,7 @@ async fn a_running_call_is_told_which_paths_are_kept_from_it() {
 #[test]
 fn a_path_that_rules_ask_about_is_kept_until_a_person_answered_for_it() {
     let policy = compile(
-        Mode::Default,
+        PermissionMode::Default,
         &[
             "ask fs.read(notes/**)",
             "deny fs.read(secret/**)",
@@ -484,7 +489,7 @@ fn a_path_that_rules_ask_about_is_kept_until_a_person_answered_for_it() {
     let may = |policy: &Policy, path: &str| {
         policy.may_use(
             Path::new(path),
-            Access::Read,
+            ResourceAccess::Read,
             &Principal::agent("a"),
             jiff::Timestamp::UNIX_EPOCH,
         )
@@ -524,7 +529,7 @@ fn places_that_are_kept_are_the_fixed_beginnings_of_patterns() {
         ),
         (&["deny shell(rm *)"], &[]),
     ] {
-        let kept = compile(Mode::Default, lines).kept_places(&Principal::agent("a"));
+        let kept = compile(PermissionMode::Default, lines).kept_places(&Principal::agent("a"));
         assert_eq!(
             kept,
             expected
@@ -548,7 +553,7 @@ async fn a_rule_that_fits_no_tool_is_noticed() {
     ];
     let host = Host::builder()
         .tool(Asks)
-        .policy(Policy::of(Mode::Default, &lines).unwrap())
+        .policy(Policy::of(PermissionMode::Default, &lines).unwrap())
         .build()
         .await
         .unwrap();
@@ -565,13 +570,16 @@ async fn a_rule_that_fits_no_tool_is_noticed() {
 
 #[tokio::test]
 async fn an_explanation_tells_every_part() {
-    let shell = MockTool::named("shell.shell")
+    let shell = MockNativeTool::named("shell.shell")
         .class(EffectClass::Execute)
         .declare(|declaration| {
             let command = ArgumentMeaning::of("command", ArgumentKind::Command);
             declaration.interface.permission.arguments = vec![command];
         });
-    let policy = compile(Mode::Default, &["allow shell(ls *)", "deny shell(rm *)"]);
+    let policy = compile(
+        PermissionMode::Default,
+        &["allow shell(ls *)", "deny shell(rm *)"],
+    );
     let host = TestHost::build(|builder| builder.tool(shell).policy(policy)).await;
     let explanation = host
         .host
@@ -609,7 +617,7 @@ fn notes_about_the_rules_are_in_every_decision() {
 
 #[test]
 fn an_engine_takes_further_rules_unless_they_mean_nothing() {
-    let policy: Arc<dyn PolicyEngine> = Arc::new(compile(Mode::Default, &[]));
+    let policy: Arc<dyn PolicyEngine> = Arc::new(compile(PermissionMode::Default, &[]));
     let allow = Rule::parse("allow write_file(src/**)", RuleOrigin::Session, "approval").unwrap();
     let with_it = policy.with_rules(&[allow]).unwrap();
     let principal = Principal::agent("a");
@@ -629,11 +637,11 @@ fn an_engine_takes_further_rules_unless_they_mean_nothing() {
 #[test]
 fn hostile_arguments_cost_little_and_are_opaque() {
     let policy = Policy::compile(PolicySpec {
-        mode: Mode::Bypass,
+        mode: PermissionMode::Bypass,
         rules: vec![Rule::parse("deny fs.read(**/a/**/b/**/c)", RuleOrigin::Cli, "test").unwrap()],
-        places: Places {
+        places: PathBaseFolders {
             workspace: Some("/w".into()),
-            ..Places::default()
+            ..PathBaseFolders::default()
         },
         notes: Vec::new(),
     })

@@ -2,9 +2,9 @@
 //! commands never helps, and what is suggested really allows.
 
 use proptest::{collection::vec, prelude::*, sample::select};
-use toolpost_core::{Facts, Policy, PolicyEngine, PolicySpec};
+use toolpost_core::{PermissionFacts, Policy, PolicyEngine, PolicySpec};
 use toolpost_model::{
-    Behavior, Decision, DelegatedVote, Mode, Principal, ReasonType, Rule, RuleOrigin,
+    Behavior, Decision, DelegatedVote, PermissionMode, Principal, ReasonType, Rule, RuleOrigin,
     SandboxProfile,
 };
 
@@ -140,8 +140,8 @@ fn joiner() -> impl Strategy<Value = &'static str> {
     select(vec!["; ", " && ", " || ", " | ", " & ", "\n"])
 }
 
-fn any_mode() -> impl Strategy<Value = Mode> {
-    select(Mode::ALL.to_vec())
+fn any_mode() -> impl Strategy<Value = PermissionMode> {
+    select(PermissionMode::ALL.to_vec())
 }
 
 fn any_confines() -> impl Strategy<Value = Option<SandboxProfile>> {
@@ -152,7 +152,7 @@ fn any_confines() -> impl Strategy<Value = Option<SandboxProfile>> {
     ])
 }
 
-fn policy(mode: Mode, rules: &[Rule]) -> Policy {
+fn policy(mode: PermissionMode, rules: &[Rule]) -> Policy {
     let spec = PolicySpec {
         mode,
         rules: rules.to_vec(),
@@ -203,7 +203,7 @@ proptest! {
             decide(&policy(mode, &with_more), &call),
             decide(&policy(mode, &rules).with(&[allow]).unwrap(), &call),
         ] {
-            if by_rule(&before, Behavior::Deny) && mode != Mode::NeverAsk {
+            if by_rule(&before, Behavior::Deny) && mode != PermissionMode::NeverAsk {
                 prop_assert!(by_rule(&after, Behavior::Deny), "{before:?}\n{after:?}");
             }
             // Only what a person answered when asked answers a rule that asks.
@@ -238,7 +238,7 @@ proptest! {
         let suggested = policy.suggestions(&facts);
         let asks_for_more = matches!(decision.reason.kind, ReasonType::Mode | ReasonType::Classifier | ReasonType::Rule);
         prop_assert!(suggested.is_empty() || (decision.behavior > Behavior::Allow && asks_for_more));
-        prop_assert!(suggested.is_empty() || !by_rule(&decision, Behavior::Deny) || mode == Mode::NeverAsk);
+        prop_assert!(suggested.is_empty() || !by_rule(&decision, Behavior::Deny) || mode == PermissionMode::NeverAsk);
         prop_assert!(suggested.is_empty() || decision.opaque.is_empty());
         for rule in suggested {
             let line = rule.to_string();
@@ -304,7 +304,7 @@ proptest! {
         with_it.insert(at.index(rules.len() + 1), delegating);
         let policy = policy(mode, &with_it);
         let votes = [answered];
-        let after = policy.decide(&Facts { delegated: &votes, ..call.facts(&principal) });
+        let after = policy.decide(&PermissionFacts { delegated: &votes, ..call.facts(&principal) });
         // The mode alone gives way to a vote; never-ask denies what a rule only asks about.
         let stands = matches!(before.reason.kind, ReasonType::Rule | ReasonType::Caution | ReasonType::SafetyCheck | ReasonType::Opaque);
         if stands {

@@ -4,23 +4,25 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use toolpost_a2a::wire::{ErrorCode, Refusal};
-use toolpost_core::{Acknowledged, CallHandle, CallOnRecord, CallRequest, Session, Standing};
+use toolpost_a2a::wire::{A2aRefusal, ErrorCode};
+use toolpost_core::{
+    AcknowledgementTiming, CallHandle, CallHandleState, CallOnRecord, CallRequest, Session,
+};
 use toolpost_model::{
     InvocationId, ModelInput, NativeCallId, RequestId, TraceContext, canonical_json,
 };
 
 use super::{
     super::{
-        Face,
+        A2aServerFace,
         asked::{AskedCall, invalid},
         follow::{self, ModuleEventListener},
         journal_trouble,
-        task::{Making, Task},
+        task::{A2aTask, NewTask},
     },
     FACE, context_of, known,
-    restoring::{Mark, call_of_task, request_id},
-    shelf::Beginning,
+    restoring::{MessageFingerprint, call_of_task, request_id},
+    shelf::TaskCreation,
 };
 
 /// So often a message is tried again after another one under its id came to nothing.
@@ -42,7 +44,10 @@ impl Begin {
     /// The task of a message. Its id is made of the conversation and the message's id, so a message that is sent twice is
     /// one task, and nothing runs twice: the first is found in memory or on record. Another message under the id of an
     /// earlier one finds that task too, and is refused.
-    pub(in super::super) async fn task(self, face: &Arc<Face>) -> Result<Arc<Task>, Refusal> {
+    pub(in super::super) async fn task(
+        self,
+        face: &Arc<A2aServerFace>,
+    ) -> Result<Arc<A2aTask>, A2aRefusal> {
         let (id, mark) = (self.task_id(), self.mark());
         for _ in 0..ATTEMPTS {
             let beginning = face.tasks.beginning(&id, &mark.digest);
@@ -60,11 +65,11 @@ impl Begin {
 
     async fn begun(
         self,
-        face: &Arc<Face>,
+        face: &Arc<A2aServerFace>,
         id: String,
-        mark: Mark,
-        beginning: Beginning,
-    ) -> Result<Arc<Task>, Refusal> {
+        mark: MessageFingerprint,
+        beginning: TaskCreation,
+    ) -> Result<Arc<A2aTask>, A2aRefusal> {
         // Apart from the request: a client that leaves in the middle must not leave half a task behind.
         let face = Arc::clone(face);
         let begun = tokio::spawn(async move {
@@ -77,7 +82,7 @@ impl Begin {
         });
         begun
             .await
-            .unwrap_or_else(|_| Err(Refusal::new(ErrorCode::Internal, "the task broke off")))
+            .unwrap_or_else(|_| Err(A2aRefusal::new(ErrorCode::Internal, "the task broke off")))
     }
 
     /// The id of the task: always the same for the same message.
@@ -90,7 +95,7 @@ impl Begin {
         InvocationId::from_bytes(id).to_string()
     }
 
-    fn mark(&self) -> Mark {
+    fn mark(&self) -> MessageFingerprint {
         let calls: Vec<_> = self
             .calls
             .iter()
@@ -101,7 +106,7 @@ impl Begin {
             .iter()
             .take(16)
             .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
-        Mark {
+        MessageFingerprint {
             calls: self.calls.len(),
             events: self.tells_events,
             digest,
@@ -110,10 +115,10 @@ impl Begin {
 
     async fn earlier_or_new(
         &self,
-        face: &Arc<Face>,
+        face: &Arc<A2aServerFace>,
         id: &str,
-        mark: &Mark,
-    ) -> Result<Arc<Task>, Refusal> {
+        mark: &MessageFingerprint,
+    ) -> Result<Arc<A2aTask>, A2aRefusal> {
         if self.is_first {
             return self.begin(face, id, mark).await;
         }
@@ -125,7 +130,12 @@ impl Begin {
     }
 
     /// Whether a task was made of this very message.
-    async fn made(&self, face: &Face, task: &Task, mark: &Mark) -> Result<bool, Refusal> {
+    async fn made(
+        &self,
+        face: &A2aServerFace,
+        task: &A2aTask,
+        mark: &MessageFingerprint,
+    ) -> Result<bool, A2aRefusal> {
         if let Some(digest) = &task.digest {
             return Ok(*digest == mark.digest);
         }
@@ -137,7 +147,7 @@ impl Begin {
             let request = self.request_id(
                 face,
                 first,
-                &Mark {
+                &MessageFingerprint {
                     events,
                     ..mark.clone()
                 },
@@ -150,7 +160,12 @@ impl Begin {
         Ok(false)
     }
 
-    async fn begin(&self, face: &Arc<Face>, id: &str, mark: &Mark) -> Result<Arc<Task>, Refusal> {
+    async fn begin(
+        &self,
+        face: &Arc<A2aServerFace>,
+        id: &str,
+        mark: &MessageFingerprint,
+    ) -> Result<Arc<A2aTask>, A2aRefusal> {
         let mut handles = Vec::with_capacity(self.calls.len());
         let mut module_events = Vec::with_capacity(self.calls.len());
         for call in &self.calls {
@@ -171,7 +186,7 @@ impl Begin {
         }
         let owner = self.session.principal().clone();
         let context_id = context_of(self.session.id(), &owner).unwrap_or_default();
-        let task = Task::new(Making {
+        let task = A2aTask::new(NewTask {
             id: id.to_owned(),
             context_id,
             owner,
@@ -186,7 +201,12 @@ impl Begin {
         Ok(task)
     }
 
-    fn request_id(&self, face: &Face, call: &AskedCall, mark: &Mark) -> RequestId {
+    fn request_id(
+        &self,
+        face: &A2aServerFace,
+        call: &AskedCall,
+        mark: &MessageFingerprint,
+    ) -> RequestId {
         request_id(
             &face.host.redacted(&self.message_id),
             &call.tool_call_id,
@@ -194,7 +214,13 @@ impl Begin {
         )
     }
 
-    fn request(&self, face: &Face, call: &AskedCall, task: &str, mark: &Mark) -> CallRequest {
+    fn request(
+        &self,
+        face: &A2aServerFace,
+        call: &AskedCall,
+        task: &str,
+        mark: &MessageFingerprint,
+    ) -> CallRequest {
         let input = ModelInput::value(call.input.clone());
         let mut request = CallRequest::new(Arc::clone(&self.session), call.tool.clone(), input);
         request.face = FACE;
@@ -202,13 +228,17 @@ impl Begin {
         request.native_call_id = NativeCallId::bounded(&call.tool_call_id);
         request.correlation_id = Some(task.to_owned());
         request.trace.clone_from(&self.span);
-        request.acknowledged = Acknowledged::Early;
+        request.acknowledged = AcknowledgementTiming::Early;
         request.background = true;
         request
     }
 
     /// The call, once it is on record: nobody hears of a task before that.
-    async fn on_record(&self, face: &Face, handle: &CallHandle) -> Result<CallOnRecord, Refusal> {
+    async fn on_record(
+        &self,
+        face: &A2aServerFace,
+        handle: &CallHandle,
+    ) -> Result<CallOnRecord, A2aRefusal> {
         handle.accepted().await;
         let read = face
             .host
@@ -217,16 +247,20 @@ impl Begin {
         let why = match (read, handle.standing()) {
             (Ok(Some(call)), _) => return Ok(call),
             (Err(error), _) => return Err(journal_trouble(&error)),
-            (Ok(None), Standing::Over(answer)) => answer.result().model_text(),
-            (Ok(None), Standing::UnderWay | Standing::Backgrounded | Standing::Joined) => {
-                "the call is not on record".to_owned()
-            }
+            (Ok(None), CallHandleState::Over(answer)) => answer.result().model_text(),
+            (
+                Ok(None),
+                CallHandleState::UnderWay | CallHandleState::Backgrounded | CallHandleState::Joined,
+            ) => "the call is not on record".to_owned(),
         };
-        Err(Refusal::new(ErrorCode::Internal, face.host.redacted(&why)))
+        Err(A2aRefusal::new(
+            ErrorCode::Internal,
+            face.host.redacted(&why),
+        ))
     }
 }
 
-fn used() -> Refusal {
+fn used() -> A2aRefusal {
     invalid("this `messageId` was used for another message in this context")
 }
 

@@ -8,14 +8,14 @@ use toolpost_core::CallOnRecord;
 use toolpost_model::RequestId;
 
 use super::{
-    super::task::{CallOfTask, Making, Task},
+    super::task::{A2aTask, CallOfTask, NewTask},
     context_of,
 };
 
 /// What every call of a message says of that message, so that the record alone tells whether another message is the
 /// same one and whether all of its calls were begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Mark {
+pub(super) struct MessageFingerprint {
     /// How many calls the message asks for.
     pub(super) calls: usize,
     /// Whether its sender knows tool events.
@@ -25,12 +25,16 @@ pub(super) struct Mark {
 }
 
 /// What a call is known by: the message that asked for it, its id in there, and what the whole message was.
-pub(super) fn request_id(message_id: &str, tool_call_id: &str, mark: &Mark) -> RequestId {
+pub(super) fn request_id(
+    message_id: &str,
+    tool_call_id: &str,
+    mark: &MessageFingerprint,
+) -> RequestId {
     RequestId::new(json!([message_id, tool_call_id, mark]).to_string())
 }
 
 /// The reverse. `None`: the call knew something in it for a secret, so the record has a hash of it.
-fn ids_in(request: &RequestId) -> Option<(String, String, Mark)> {
+fn ids_in(request: &RequestId) -> Option<(String, String, MessageFingerprint)> {
     serde_json::from_str(request.as_str()).ok()
 }
 
@@ -58,7 +62,7 @@ pub(super) fn is_whole(calls: &[CallOnRecord]) -> bool {
 }
 
 /// The task of some calls that carry one mark. `None` where they cannot be one task.
-pub(super) fn task(mut calls: Vec<CallOnRecord>) -> Option<Arc<Task>> {
+pub(super) fn task(mut calls: Vec<CallOnRecord>) -> Option<Arc<A2aTask>> {
     calls.sort_by_key(|call| call.invocation_id);
     let first = calls.first()?;
     let owner = first.principal.clone();
@@ -74,7 +78,7 @@ pub(super) fn task(mut calls: Vec<CallOnRecord>) -> Option<Arc<Task>> {
     if calls.iter().any(|call| call.principal != owner) {
         return None;
     }
-    let task = Task::new(Making {
+    let task = A2aTask::new(NewTask {
         id,
         context_id,
         owner,
@@ -106,10 +110,10 @@ mod tests {
     use toolpost_core::CallOnRecord;
     use toolpost_model::{InvocationId, Principal, SessionId};
 
-    use super::{Mark, request_id, task};
+    use super::{MessageFingerprint, request_id, task};
 
     fn call(id: &str, of: usize) -> CallOnRecord {
-        let mark = Mark {
+        let mark = MessageFingerprint {
             calls: of,
             events: true,
             digest: "d".to_owned(),

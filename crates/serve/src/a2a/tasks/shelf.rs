@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-use super::super::task::Task;
+use super::super::task::A2aTask;
 
 /// Ended tasks that stay in memory. The others are on record.
 const KEPT: usize = 200;
@@ -14,41 +14,41 @@ const KEPT_BYTES: usize = 16 << 20;
 
 /// What becomes of a message: whoever sends it again gets the same task.
 #[derive(Clone)]
-pub(super) struct Beginning {
+pub(super) struct TaskCreation {
     /// What it asks for.
     pub(super) digest: String,
-    pub(super) task: Arc<OnceCell<Arc<Task>>>,
+    pub(super) task: Arc<OnceCell<Arc<A2aTask>>>,
 }
 
-impl Beginning {
+impl TaskCreation {
     /// The task, once it is there. `None`: nothing came of the message, or nobody has begun with it yet.
-    pub(super) async fn outcome(&self) -> Option<Arc<Task>> {
-        let nothing = || async { Err::<Arc<Task>, ()>(()) };
+    pub(super) async fn outcome(&self) -> Option<Arc<A2aTask>> {
+        let nothing = || async { Err::<Arc<A2aTask>, ()>(()) };
         self.task.get_or_try_init(nothing).await.ok().cloned()
     }
 }
 
 #[derive(Default)]
 pub(in super::super) struct Tasks {
-    shelf: Mutex<Shelf>,
+    shelf: Mutex<TaskTable>,
 }
 
 #[derive(Default)]
-struct Shelf {
-    tasks: HashMap<String, Kept>,
+struct TaskTable {
+    tasks: HashMap<String, TaskTableEntry>,
     /// By the ids of their tasks.
-    beginnings: HashMap<String, Beginning>,
+    beginnings: HashMap<String, TaskCreation>,
     /// Counts looks at tasks.
     looks: u64,
 }
 
-struct Kept {
-    task: Arc<Task>,
+struct TaskTableEntry {
+    task: Arc<A2aTask>,
     looked_at: u64,
 }
 
 impl Tasks {
-    pub(super) fn get(&self, id: &str) -> Option<Arc<Task>> {
+    pub(super) fn get(&self, id: &str) -> Option<Arc<A2aTask>> {
         let mut shelf = self.shelf.lock();
         shelf.looks += 1;
         let looks = shelf.looks;
@@ -58,7 +58,7 @@ impl Tasks {
     }
 
     /// Keeps a task, or returns the one that somebody else kept in the same moment; and whether it is new.
-    pub(super) fn keep(&self, task: Arc<Task>) -> (Arc<Task>, bool) {
+    pub(super) fn keep(&self, task: Arc<A2aTask>) -> (Arc<A2aTask>, bool) {
         let mut shelf = self.shelf.lock();
         shelf.looks += 1;
         let looked_at = shelf.looks;
@@ -67,7 +67,7 @@ impl Tasks {
         }
         shelf.tasks.insert(
             task.id.clone(),
-            Kept {
+            TaskTableEntry {
                 task: Arc::clone(&task),
                 looked_at,
             },
@@ -78,9 +78,9 @@ impl Tasks {
     }
 
     /// What becomes of the message that a task is made of: of the one that came first.
-    pub(super) fn beginning(&self, id: &str, digest: &str) -> Beginning {
+    pub(super) fn beginning(&self, id: &str, digest: &str) -> TaskCreation {
         let mut shelf = self.shelf.lock();
-        let new = || Beginning {
+        let new = || TaskCreation {
             digest: digest.to_owned(),
             task: Arc::default(),
         };
@@ -92,7 +92,7 @@ impl Tasks {
     }
 
     /// A task whose calls are only just being put on record.
-    pub(super) fn still_beginning(&self, id: &str) -> Option<Beginning> {
+    pub(super) fn still_beginning(&self, id: &str) -> Option<TaskCreation> {
         self.shelf
             .lock()
             .beginnings
@@ -117,7 +117,7 @@ impl Tasks {
     pub(in super::super) fn make_room(&self) {
         let mut shelf = self.shelf.lock();
         let ended = shelf.tasks.values().filter(|kept| kept.task.is_over());
-        let mut ended: Vec<(u64, Arc<Task>)> = ended
+        let mut ended: Vec<(u64, Arc<A2aTask>)> = ended
             .map(|kept| (kept.looked_at, Arc::clone(&kept.task)))
             .collect();
         let (mut count, mut bytes) = (
@@ -136,7 +136,7 @@ impl Tasks {
             shelf.tasks.remove(&task.id);
             (count, bytes) = (count - 1, bytes - task.bytes());
         }
-        let Shelf {
+        let TaskTable {
             tasks, beginnings, ..
         } = &mut *shelf;
         beginnings.retain(|_, beginning| {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toolpost_amplifier::{LoadFailure, PlannedModule};
 use toolpost_config::{HostConfig, WasmConfig};
-use toolpost_model::Access;
+use toolpost_model::ResourceAccess;
 use toolpost_sources::RustModule;
 use toolpost_wasm::{
     DirectoryAccess, DirectoryGrant, WasmError, WasmModule, WasmModules, WasmSettings,
@@ -78,8 +78,8 @@ fn granted_settings(granted: &WasmConfig) -> WasmSettings {
         host: root.path.clone(),
         guest: root.path.display().to_string(),
         access: match root.access {
-            Access::Read => DirectoryAccess::ReadOnly,
-            Access::Write => DirectoryAccess::ReadWrite,
+            ResourceAccess::Read => DirectoryAccess::ReadOnly,
+            ResourceAccess::Write => DirectoryAccess::ReadWrite,
         },
     });
     let settings = WasmSettings {

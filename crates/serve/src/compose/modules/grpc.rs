@@ -6,7 +6,7 @@ use toolpost_amplifier::{LoadFailure, PlannedModule};
 use toolpost_config::HostConfig;
 use toolpost_sources::{ChildSettings, GrpcModule, GrpcSettings, SidecarParts};
 
-use super::{Process, failed, passed};
+use super::{ModuleProcessSettings, failed, passed};
 
 pub(super) fn running(module: &PlannedModule, endpoint: &str) -> Result<GrpcModule, LoadFailure> {
     GrpcModule::service(module, endpoint, GrpcSettings::default())
@@ -17,7 +17,7 @@ pub(super) fn sidecar(
     module: &PlannedModule,
     root: Option<&Path>,
     name: &str,
-    process: &Process,
+    process: &ModuleProcessSettings,
 ) -> Result<GrpcModule, LoadFailure> {
     let root = root.ok_or_else(|| {
         failed(

@@ -2,7 +2,7 @@
 
 /// What of the bytes is asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum RequestedRange {
     /// All of them: no range, or none that is understood here.
     All,
     /// From the first place up to the second, at least one byte.
@@ -12,12 +12,12 @@ pub(super) enum Asked {
 }
 
 /// Several ranges, other units and what cannot be read are answered as if nothing had been asked.
-pub(super) fn asked(header: &str, size: u64) -> Asked {
+pub(super) fn asked(header: &str, size: u64) -> RequestedRange {
     let Some((unit, range)) = header.split_once('=') else {
-        return Asked::All;
+        return RequestedRange::All;
     };
     let Some((first, last)) = range.trim().split_once('-') else {
-        return Asked::All;
+        return RequestedRange::All;
     };
     let number = |text: &str| -> Option<u64> {
         // `parse` would take a plus sign.
@@ -28,36 +28,36 @@ pub(super) fn asked(header: &str, size: u64) -> Asked {
         }
     };
     if !unit.trim().eq_ignore_ascii_case("bytes") {
-        return Asked::All;
+        return RequestedRange::All;
     }
     let (from, to) = match (first, last) {
         ("", count) => match number(count).filter(|_| !count.is_empty()) {
             Some(count) => (size.saturating_sub(count), size),
-            None => return Asked::All,
+            None => return RequestedRange::All,
         },
         (first, "") => match number(first) {
             Some(first) => (first, size),
-            None => return Asked::All,
+            None => return RequestedRange::All,
         },
         (first, last) => match (number(first), number(last)) {
             (Some(first), Some(last)) if first <= last => (first, last.saturating_add(1).min(size)),
-            _ => return Asked::All,
+            _ => return RequestedRange::All,
         },
     };
     if from < to {
-        Asked::Part { from, to }
+        RequestedRange::Part { from, to }
     } else {
-        Asked::Nothing
+        RequestedRange::Nothing
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Asked, asked};
+    use super::{RequestedRange, asked};
 
     #[test]
     fn one_range_of_bytes_is_understood() {
-        let part = |from, to| Asked::Part { from, to };
+        let part = |from, to| RequestedRange::Part { from, to };
         for (header, expected) in [
             ("bytes=0-0", part(0, 1)),
             ("bytes=0-99", part(0, 100)),
@@ -67,20 +67,20 @@ mod tests {
             ("bytes=99-1000", part(99, 100)),
             ("Bytes = 1-2", part(1, 3)),
             ("bytes=0-18446744073709551615", part(0, 100)),
-            ("bytes=100-", Asked::Nothing),
-            ("bytes=200-300", Asked::Nothing),
-            ("bytes=-0", Asked::Nothing),
-            ("bytes=", Asked::All),
-            ("bytes=-", Asked::All),
-            ("bytes=5-4", Asked::All),
-            ("bytes=+1-2", Asked::All),
-            ("bytes=0-1,3-4", Asked::All),
-            ("bytes=99999999999999999999-", Asked::All),
-            ("lines=1-2", Asked::All),
-            ("1-2", Asked::All),
+            ("bytes=100-", RequestedRange::Nothing),
+            ("bytes=200-300", RequestedRange::Nothing),
+            ("bytes=-0", RequestedRange::Nothing),
+            ("bytes=", RequestedRange::All),
+            ("bytes=-", RequestedRange::All),
+            ("bytes=5-4", RequestedRange::All),
+            ("bytes=+1-2", RequestedRange::All),
+            ("bytes=0-1,3-4", RequestedRange::All),
+            ("bytes=99999999999999999999-", RequestedRange::All),
+            ("lines=1-2", RequestedRange::All),
+            ("1-2", RequestedRange::All),
         ] {
             assert_eq!(asked(header, 100), expected, "{header}");
         }
-        assert_eq!(asked("bytes=0-", 0), Asked::Nothing);
+        assert_eq!(asked("bytes=0-", 0), RequestedRange::Nothing);
     }
 }

@@ -23,11 +23,11 @@ use toolpost_model::Principal;
 use crate::{
     http::{KEEP_ALIVE, STILL_HERE},
     mcp::{
-        Face,
-        exchange::{Exchange, Outcome, Step},
-        fault::Fault,
-        sessions::Stay,
-        wire::{self, Id, Reply},
+        McpServerFace,
+        exchange::{ExchangeResult, ExchangeStep, McpExchange},
+        fault::McpFault,
+        sessions::McpSession,
+        wire::{self, Id, McpReply},
     },
     streams,
 };
@@ -36,7 +36,7 @@ const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Who is spoken to, and about which request.
 pub(super) struct Speaking {
-    pub(super) face: Arc<Face>,
+    pub(super) face: Arc<McpServerFace>,
     pub(super) id: Id,
     /// Who asked for what, where each request speaks for itself; faults have a status of their own there.
     pub(super) asker: Option<(Principal, [u8; 32])>,
@@ -44,31 +44,31 @@ pub(super) struct Speaking {
 
 impl Speaking {
     /// Waits for what comes first: the end, as one text, or something before it, as a stream.
-    pub(super) async fn respond(self, mut exchange: Exchange) -> Response {
+    pub(super) async fn respond(self, mut exchange: McpExchange) -> Response {
         match exchange.next().await {
-            Step::Done(outcome) => self.end(outcome),
-            Step::Ask(round) => {
+            ExchangeStep::Done(outcome) => self.end(outcome),
+            ExchangeStep::Ask(round) => {
                 let kept = self.keep(exchange, round);
                 self.end(kept)
             }
-            Step::Note(first) => {
+            ExchangeStep::Note(first) => {
                 exchange.go_on_alone();
                 self.stream(Some(first), exchange)
             }
         }
     }
 
-    fn keep(&self, exchange: Exchange, round: crate::mcp::exchange::Round) -> Outcome {
+    fn keep(&self, exchange: McpExchange, round: crate::mcp::exchange::Round) -> ExchangeResult {
         match &self.asker {
             Some((principal, digest)) => self.face.rounds.keep(exchange, round, principal, digest),
-            None => Err(Fault::internal("this client is asked in another way")),
+            None => Err(McpFault::internal("this client is asked in another way")),
         }
     }
 
     /// The whole answer as one text.
-    pub(super) fn end(self, outcome: Outcome) -> Response {
+    pub(super) fn end(self, outcome: ExchangeResult) -> Response {
         match outcome {
-            Ok(Reply::Nothing) => StatusCode::ACCEPTED.into_response(),
+            Ok(McpReply::Nothing) => StatusCode::ACCEPTED.into_response(),
             Ok(reply) => json(&wire::answer(&self.id, reply)),
             Err(fault) => {
                 let status = if self.asker.is_some() {
@@ -82,13 +82,13 @@ impl Speaking {
     }
 
     /// A stream of what is said, up to the end.
-    pub(super) fn stream(self, first: Option<Bytes>, exchange: Exchange) -> Response {
+    pub(super) fn stream(self, first: Option<Bytes>, exchange: McpExchange) -> Response {
         let mut alive = interval(KEEP_ALIVE);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         if first.is_some() {
             alive.reset();
         }
-        let telling = Telling {
+        let telling = ExchangeStream {
             speaking: self,
             first,
             exchange: Some(exchange),
@@ -116,14 +116,14 @@ impl Speaking {
 }
 
 /// A stream that is being told. Dropped, it leaves the exchange, which knows what that means.
-struct Telling {
+struct ExchangeStream {
     speaking: Speaking,
     first: Option<Bytes>,
-    exchange: Option<Exchange>,
+    exchange: Option<McpExchange>,
     alive: Interval,
 }
 
-impl Telling {
+impl ExchangeStream {
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(first) = self.first.take() {
             return Some(frame(&[first]));
@@ -136,9 +136,9 @@ impl Telling {
             _ = self.alive.tick() => return Some(STILL_HERE),
         };
         let outcome = match step {
-            Step::Note(message) => return Some(frame(&[message])),
-            Step::Done(outcome) => outcome,
-            Step::Ask(round) => {
+            ExchangeStep::Note(message) => return Some(frame(&[message])),
+            ExchangeStep::Done(outcome) => outcome,
+            ExchangeStep::Ask(round) => {
                 let exchange = self.exchange.take()?;
                 self.speaking.keep(exchange, round)
             }
@@ -146,7 +146,7 @@ impl Telling {
         self.exchange = None;
         let Speaking { face, id, .. } = &self.speaking;
         match outcome {
-            Ok(Reply::Nothing) => None,
+            Ok(McpReply::Nothing) => None,
             Ok(reply) => Some(frame(&wire::answer(id, reply))),
             Err(fault) => Some(frame(&[wire::refusal(Some(id), &face.tellable(fault))])),
         }
@@ -187,7 +187,12 @@ pub(super) fn json(pieces: &[Bytes; 3]) -> Response {
 }
 
 /// A refusal.
-pub(super) fn refused(face: &Face, id: Option<&Id>, fault: Fault, status: StatusCode) -> Response {
+pub(super) fn refused(
+    face: &McpServerFace,
+    id: Option<&Id>,
+    fault: McpFault,
+    status: StatusCode,
+) -> Response {
     let mut response = Response::new(Body::from(wire::refusal(id, &face.tellable(fault))));
     *response.status_mut() = status;
     if status == StatusCode::TOO_MANY_REQUESTS {
@@ -231,12 +236,12 @@ impl hyper::body::Body for Pieces {
 
 /// Marks a session as read for as long as this lives.
 pub(super) struct WhileRead {
-    stay: Arc<Stay>,
+    stay: Arc<McpSession>,
     until: CancellationToken,
 }
 
 impl WhileRead {
-    pub(super) fn begin(stay: &Arc<Stay>) -> Self {
+    pub(super) fn begin(stay: &Arc<McpSession>) -> Self {
         Self {
             stay: Arc::clone(stay),
             until: stay.attach_reader(),

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use toolpost_core::{Hook, HookCall, HookError, HookOutput};
-use toolpost_model::{BoxFuture, EffectClass, Mode, Role};
-use toolpost_testkit::MockTool;
+use toolpost_model::{BoxFuture, EffectClass, PermissionMode, PrincipalRole};
+use toolpost_testkit::MockNativeTool;
 
 use super::{
     super::{
@@ -16,18 +16,18 @@ use super::{
 const OLGA: &str = "olga-has-a-token";
 
 fn place() -> Place {
-    let mut place = Place::without_native_tools().with_token("olga", Role::Operator, OLGA);
-    place.config.mode = Mode::Default;
+    let mut place = Place::without_native_tools().with_token("olga", PrincipalRole::Operator, OLGA);
+    place.config.mode = PermissionMode::Default;
     place
 }
 
-fn push() -> MockTool {
-    MockTool::named("demo.push")
+fn push() -> MockNativeTool {
+    MockNativeTool::named("demo.push")
         .class(EffectClass::Execute)
         .output("pushed")
 }
 
-async fn serve(place: &Place, tool: &MockTool) -> Running {
+async fn serve(place: &Place, tool: &MockNativeTool) -> Running {
     let tool = tool.clone();
     place.start_with(|builder| builder.tool(tool)).await
 }

@@ -1,7 +1,7 @@
 //! The card: who may read what.
 
 use serde_json::{Value, json};
-use toolpost_serve::Access;
+use toolpost_serve::CallerAuthentication;
 
 use super::{
     super::{client::Request, running::Place},
@@ -104,7 +104,7 @@ async fn the_card_says_what_the_configuration_says() {
     place.config.a2a.url = Some("https://tools.example.org/a2a".to_owned());
     place.config.a2a.name = "Workshop".to_owned();
     let server = place
-        .start_with(|builder| builder.tool(add()).access(Access::Open))
+        .start_with(|builder| builder.tool(add()).access(CallerAuthentication::Open))
         .await;
     let card = server.send_bare(Request::get(CARD)).await.json();
     assert_eq!(

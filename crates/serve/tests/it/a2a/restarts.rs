@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolpost_model::{EffectClass, ToolFailure};
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
     super::running::{Place, Running},
     Dialect, add, events, refused, result, rpc,
 };
 
-async fn serve(place: &Place, tools: &[MockTool]) -> Running {
-    let add = |builder, tool: &MockTool| toolpost_serve::ServerBuilder::tool(builder, tool.clone());
+async fn serve(place: &Place, tools: &[MockNativeTool]) -> Running {
+    let add =
+        |builder, tool: &MockNativeTool| toolpost_serve::ServerBuilder::tool(builder, tool.clone());
     place
         .start_with(|builder| tools.iter().fold(builder, add))
         .await
@@ -38,7 +39,7 @@ fn told_again(task: &Value) -> Value {
 #[tokio::test]
 async fn a_task_is_told_the_same_after_a_restart_and_a_repeat_runs_nothing() {
     let place = Place::without_native_tools();
-    let broken = MockTool::named("demo.broken").failing(ToolFailure::new("it broke"));
+    let broken = MockNativeTool::named("demo.broken").failing(ToolFailure::new("it broke"));
     let tools = [add().class(EffectClass::Write), broken];
     for dialect in Dialect::BOTH {
         let server = serve(&place, &tools).await;
@@ -78,7 +79,7 @@ async fn a_task_is_told_the_same_after_a_restart_and_a_repeat_runs_nothing() {
 #[test]
 fn a_call_that_was_cut_off_is_told_as_it_is() {
     let place = Place::without_native_tools();
-    let tools = [add().class(EffectClass::Write).gate(&Gate::new())];
+    let tools = [add().class(EffectClass::Write).gate(&MockToolGate::new())];
     let runtime = || {
         tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -188,7 +189,7 @@ async fn a_task_without_events_has_none_after_a_restart() {
 #[tokio::test]
 async fn a_call_whose_id_is_its_secret_is_known_again() {
     let place = Place::without_native_tools();
-    let tools = [MockTool::named("demo.unlock")
+    let tools = [MockNativeTool::named("demo.unlock")
         .class(EffectClass::Read)
         .output("open")
         .schema(json!({

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolpost_model::{EffectClass, ToolFailure};
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
     super::{client::Request, running::Place},
@@ -130,7 +130,7 @@ async fn a_stream_begins_with_the_task_and_ends_with_its_end() {
 
 #[tokio::test]
 async fn failures_are_told_and_fail_the_task() {
-    let broken = MockTool::named("demo.broken").failing(ToolFailure::new("it broke"));
+    let broken = MockNativeTool::named("demo.broken").failing(ToolFailure::new("it broke"));
     let server = serve(&broken).await;
     for (message, tool, input, expected) in [
         ("m1", "broken", json!({}), "it broke"),
@@ -167,7 +167,7 @@ async fn failures_are_told_and_fail_the_task() {
 async fn several_calls_are_one_task() {
     let (tool, broken) = (
         add(),
-        MockTool::named("demo.broken").failing(ToolFailure::new("it broke")),
+        MockNativeTool::named("demo.broken").failing(ToolFailure::new("it broke")),
     );
     let server = Place::without_native_tools()
         .start_with(|builder| builder.tool(tool.clone()).tool(broken.clone()))
@@ -280,7 +280,7 @@ async fn without_the_extension_there_are_no_events() {
 
 #[tokio::test]
 async fn secrets_are_not_told_back() {
-    let tool = MockTool::named("demo.login").output("in").schema(json!({
+    let tool = MockNativeTool::named("demo.login").output("in").schema(json!({
         "type": "object", "properties": { "password": { "type": "string", "x-sensitive": true } }
     }));
     let server = serve(&tool).await;
@@ -294,7 +294,7 @@ async fn secrets_are_not_told_back() {
 #[tokio::test]
 async fn whoever_does_not_wait_gets_the_task_at_once() {
     for dialect in Dialect::BOTH {
-        let gate = Gate::new();
+        let gate = MockToolGate::new();
         let server = serve(&add().gate(&gate)).await;
         let configuration = match dialect {
             Dialect::Older => json!({ "blocking": false }),
@@ -365,7 +365,7 @@ async fn arguments_that_were_not_read_are_not_made_up() {
 #[tokio::test]
 async fn a_large_input_is_cut_in_the_history_too() {
     let server = serve(
-        &MockTool::named("demo.take")
+        &MockNativeTool::named("demo.take")
             .class(EffectClass::Read)
             .output("taken"),
     )

@@ -1,8 +1,8 @@
 //! Tasks under way and done: found, listed, followed and stopped.
 
 use serde_json::{Value, json};
-use toolpost_model::{EffectClass, Role};
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_model::{EffectClass, PrincipalRole};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
     super::{
@@ -31,7 +31,7 @@ async fn streamed(server: &Running, dialect: Dialect, id: &str) -> (Connection, 
 
 #[tokio::test]
 async fn a_message_sent_twice_is_one_task() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let tool = add().class(EffectClass::Write).gate(&gate);
     let server = serve(&tool).await;
     let dialect = Dialect::Newer;
@@ -73,7 +73,7 @@ async fn a_message_sent_twice_is_one_task() {
 #[tokio::test]
 async fn a_reader_that_leaves_leaves_the_task_and_can_come_back() {
     for dialect in Dialect::BOTH {
-        let gate = Gate::new();
+        let gate = MockToolGate::new();
         let tool = add().gate(&gate);
         let server = serve(&tool).await;
         let (stream, id) = streamed(&server, dialect, "m1").await;
@@ -117,7 +117,7 @@ async fn a_reader_that_leaves_leaves_the_task_and_can_come_back() {
 #[tokio::test]
 async fn cancelling_stops_the_calls_once() {
     for dialect in Dialect::BOTH {
-        let gate = Gate::new();
+        let gate = MockToolGate::new();
         let server = serve(&add().gate(&gate)).await;
         let (mut stream, id) = streamed(&server, dialect, "m1").await;
         gate.entered(1).await;
@@ -134,8 +134,8 @@ async fn cancelling_stops_the_calls_once() {
 async fn only_its_owner_and_operators_find_a_task() {
     let tool = add();
     let place = Place::without_native_tools()
-        .with_token("bob", Role::Agent, "bob-has-a-token")
-        .with_token("olga", Role::Operator, "olga-has-a-token");
+        .with_token("bob", PrincipalRole::Agent, "bob-has-a-token")
+        .with_token("olga", PrincipalRole::Operator, "olga-has-a-token");
     let server = place.start_with(|builder| builder.tool(tool.clone())).await;
     let task = result(
         &server,
@@ -271,13 +271,13 @@ async fn tasks_are_listed_page_by_page() {
 
 #[tokio::test]
 async fn a_page_goes_on_where_the_last_one_ended_also_when_its_task_moved() {
-    let gate = Gate::new();
-    let slow = MockTool::named("demo.slow")
+    let gate = MockToolGate::new();
+    let slow = MockNativeTool::named("demo.slow")
         .class(EffectClass::Read)
         .gate(&gate);
     let tools = [add(), slow];
     let with =
-        |builder, tool: &MockTool| toolpost_serve::ServerBuilder::tool(builder, tool.clone());
+        |builder, tool: &MockNativeTool| toolpost_serve::ServerBuilder::tool(builder, tool.clone());
     let server = Place::without_native_tools()
         .start_with(|builder| tools.iter().fold(builder, with))
         .await;
@@ -313,7 +313,7 @@ async fn a_page_goes_on_where_the_last_one_ended_also_when_its_task_moved() {
 
 #[tokio::test]
 async fn the_same_over_rest() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let server = serve(&add()).await;
     let told = server
         .send(Request::post(
@@ -402,7 +402,7 @@ async fn the_same_over_rest() {
         assert_eq!(error["code"], status);
     }
     drop(gate);
-    let slow = MockTool::named("demo.slow").gate(&Gate::new());
+    let slow = MockNativeTool::named("demo.slow").gate(&MockToolGate::new());
     let server = serve(&slow).await;
     let call = Dialect::Newer.call("c", "slow", &json!({}));
     let params = json!({

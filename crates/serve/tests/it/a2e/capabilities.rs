@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use toolpost_a2e::{
-    Body, CallError, CapabilityName, ErrorMessage, ListOptions, Message, Notice, OtherBody,
+    Body, CallError, CapabilityName, ErrorMessage, HostNotice, ListOptions, Message, OtherBody,
     ToolApi, ToolCallResponse, ToolDefinition, ToolListResponse, ToolResult,
 };
 use toolpost_model::{BoxFuture, Declaration};
-use toolpost_serve::a2e::{Capability, Handled, Peer};
-use toolpost_testkit::MockTool;
+use toolpost_serve::a2e::{A2eCapability, A2ePeer, CapabilityResponse};
+use toolpost_testkit::MockNativeTool;
 
 use super::{super::client::within, embedded};
 use crate::running::{Place, Running};
@@ -39,11 +39,11 @@ impl Other {
         )
     }
 
-    fn answer(&self, peer: &Peer, message: &Message) -> Handled {
+    fn answer(&self, peer: &A2ePeer, message: &Message) -> CapabilityResponse {
         match &message.body {
             Body::ToolListRequest(_) => {
                 let tools = vec![self.tool()];
-                Handled::with(Body::ToolListResponse(ToolListResponse {
+                CapabilityResponse::with(Body::ToolListResponse(ToolListResponse {
                     req_id: String::new(),
                     tools,
                 }))
@@ -56,7 +56,7 @@ impl Other {
                     data,
                     created_at: 0.0,
                 };
-                Handled::with(Body::ToolCallResponse(response))
+                CapabilityResponse::with(Body::ToolCallResponse(response))
             }
             Body::Other(other) if other.kind == "demo/panic/req" => panic!("on purpose"),
             Body::Other(other) if other.kind == "demo/push/req" => {
@@ -65,12 +65,12 @@ impl Other {
                     fields: Map::new(),
                 };
                 assert!(peer.push(Body::Other(pushed)));
-                Handled::with(demo(json!({ "by": [self.plugin] })))
+                CapabilityResponse::with(demo(json!({ "by": [self.plugin] })))
             }
             Body::Other(_) => {
-                Handled::with(demo(json!({ "by": [self.plugin], "first": self.plugin })))
+                CapabilityResponse::with(demo(json!({ "by": [self.plugin], "first": self.plugin })))
             }
-            _ => Handled::NotMine,
+            _ => CapabilityResponse::NotMine,
         }
     }
 }
@@ -85,7 +85,7 @@ fn demo(fields: Value) -> Body {
     })
 }
 
-impl Capability for Other {
+impl A2eCapability for Other {
     fn name(&self) -> CapabilityName {
         CapabilityName::Test
     }
@@ -114,9 +114,9 @@ impl Capability for Other {
 
     fn handle<'a>(
         &'a self,
-        peer: &'a Peer,
+        peer: &'a A2ePeer,
         message: Message,
-    ) -> BoxFuture<'a, Result<Handled, ErrorMessage>> {
+    ) -> BoxFuture<'a, Result<CapabilityResponse, ErrorMessage>> {
         Box::pin(async move { Ok(self.answer(peer, &message)) })
     }
 }
@@ -124,7 +124,7 @@ impl Capability for Other {
 async fn serve(capabilities: Vec<Other>) -> Running {
     Place::without_native_tools()
         .start_with(|builder| {
-            let builder = builder.tool(MockTool::named("demo.own"));
+            let builder = builder.tool(MockNativeTool::named("demo.own"));
             capabilities
                 .into_iter()
                 .fold(builder, toolpost_serve::ServerBuilder::capability)
@@ -210,7 +210,7 @@ async fn one_may_tell_an_agent_what_it_did_not_ask() {
     ask(&client, "demo/push/req").await.unwrap();
     let pushed = within(async {
         loop {
-            if let Some(Notice::Push(message)) = notices.next().await {
+            if let Some(HostNotice::Push(message)) = notices.next().await {
                 return message;
             }
         }

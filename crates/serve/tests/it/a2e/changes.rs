@@ -5,10 +5,10 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use toolpost_a2e::{Client, ConnectOptions, ListOptions, Notice, ToolApi, Transport};
+use toolpost_a2e::{Client, ConnectOptions, HostNotice, HostTransport, ListOptions, ToolApi};
 use toolpost_model::{
-    BoxFuture, Declaration, EffectOrigin, Naming, SessionScope, Source, SourceError, SourceFeed,
-    SourceNotice, SourceSession,
+    BoxFuture, Declaration, EffectOrigin, SessionScope, Source, SourceError, SourceFeed,
+    SourceNotice, SourceSession, WireNaming,
 };
 
 use super::{super::client::within, embedded};
@@ -37,8 +37,8 @@ impl Source for Growing {
         EffectOrigin::HostCode
     }
 
-    fn naming(&self) -> Naming {
-        Naming::Bare
+    fn naming(&self) -> WireNaming {
+        WireNaming::Bare
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
@@ -78,7 +78,7 @@ async fn agents_that_asked_are_told_and_list_anew() {
         .await;
     let url = format!("http://{}", running.server.address().unwrap());
     let options = ConnectOptions::new("test").token(running.token());
-    let over_http = within(Client::connect(Transport::http(url), options))
+    let over_http = within(Client::connect(HostTransport::http(url), options))
         .await
         .unwrap();
     let clients = [embedded(&running.server).await, over_http];
@@ -93,8 +93,10 @@ async fn agents_that_asked_are_told_and_list_anew() {
     }
     source.grow();
     for (api, notices) in &mut listening {
-        within(async { while !matches!(notices.next().await, Some(Notice::ToolListChanged)) {} })
-            .await;
+        within(async {
+            while !matches!(notices.next().await, Some(HostNotice::ToolListChanged)) {}
+        })
+        .await;
         assert_eq!(
             within(api.list(&ListOptions::all())).await.unwrap().len(),
             2

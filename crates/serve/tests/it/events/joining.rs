@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toolpost_model::{EffectClass, Mode, Role};
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_model::{EffectClass, PermissionMode, PrincipalRole};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
     super::{
@@ -34,10 +34,10 @@ async fn approval(stream: &mut Connection) -> (Value, Option<u64>) {
 
 #[tokio::test]
 async fn whoever_joins_is_told_the_calls_that_run() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let server = Place::without_native_tools()
         .start_with(|builder| {
-            let writer = MockTool::named("demo.write")
+            let writer = MockNativeTool::named("demo.write")
                 .class(EffectClass::Write)
                 .gate(&gate)
                 .output("w");
@@ -115,10 +115,13 @@ async fn whoever_joins_is_told_the_calls_that_run() {
 
 #[tokio::test]
 async fn a_question_is_told_to_those_who_watch_and_those_who_join() {
-    let mut place =
-        Place::without_native_tools().with_token("boss", Role::Operator, "token-of-the-operator");
-    place.config.mode = Mode::Default;
-    let tool = MockTool::named("demo.push")
+    let mut place = Place::without_native_tools().with_token(
+        "boss",
+        PrincipalRole::Operator,
+        "token-of-the-operator",
+    );
+    place.config.mode = PermissionMode::Default;
+    let tool = MockNativeTool::named("demo.push")
         .class(EffectClass::Execute)
         .output("pushed");
     let server = place.start_with(|builder| builder.tool(tool)).await;
@@ -201,10 +204,10 @@ fn killed(place: &Place) -> Place {
 
 #[tokio::test]
 async fn a_reader_that_comes_back_after_a_kill_can_settle_every_call() {
-    let gate = Gate::new();
+    let gate = MockToolGate::new();
     let place = Place::without_native_tools();
     let writer = || {
-        MockTool::named("demo.write")
+        MockNativeTool::named("demo.write")
             .class(EffectClass::Write)
             .output("w")
     };
@@ -261,10 +264,13 @@ async fn a_reader_that_comes_back_after_a_kill_can_settle_every_call() {
 
 #[tokio::test]
 async fn the_ai_sdk_is_told_of_approvals_from_version_6_on() {
-    let mut place =
-        Place::without_native_tools().with_token("boss", Role::Operator, "token-of-the-operator");
-    place.config.mode = Mode::Default;
-    let tool = MockTool::named("demo.push")
+    let mut place = Place::without_native_tools().with_token(
+        "boss",
+        PrincipalRole::Operator,
+        "token-of-the-operator",
+    );
+    place.config.mode = PermissionMode::Default;
+    let tool = MockNativeTool::named("demo.push")
         .class(EffectClass::Execute)
         .output("pushed");
     let server = place.start_with(|builder| builder.tool(tool)).await;

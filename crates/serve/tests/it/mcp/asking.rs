@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolpost_model::{EffectClass, Mode, Role};
-use toolpost_testkit::MockTool;
+use toolpost_model::{EffectClass, PermissionMode, PrincipalRole};
+use toolpost_testkit::MockNativeTool;
 
 use super::{Era, Place, Request, Running, begin, ended, posted, told, tools};
 
@@ -78,7 +78,7 @@ async fn a_session_is_asked_on_the_stream_of_its_request() {
 
 #[tokio::test]
 async fn a_request_that_stands_for_itself_is_asked_by_its_answer() {
-    let place = Place::without_native_tools().with_token("ann", Role::Agent, ANN);
+    let place = Place::without_native_tools().with_token("ann", PrincipalRole::Agent, ANN);
     let server = place.start_with(tools).await;
     let asked = server
         .send(call("asks", &json!({}), &json!({})))
@@ -185,10 +185,10 @@ async fn a_client_that_comes_back_is_told_of_progress_by_the_token_it_comes_back
 
 async fn guarded(wait: Duration) -> (Place, Running) {
     let mut place = Place::without_native_tools()
-        .with_token("olga", Role::Operator, OLGA)
-        .with_token("ann", Role::Agent, ANN);
-    place.config.mode = Mode::Default;
-    let push = MockTool::named("demo.push")
+        .with_token("olga", PrincipalRole::Operator, OLGA)
+        .with_token("ann", PrincipalRole::Agent, ANN);
+    place.config.mode = PermissionMode::Default;
+    let push = MockNativeTool::named("demo.push")
         .class(EffectClass::Execute)
         .output("pushed");
     place.config.mcp.approval_wait = wait;

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use toolpost_core::ToolSettings;
 use toolpost_model::{
-    Content, EffectClass, EventBody, FnTool, PersistStrategy, Progress, ToolFailure, ToolOutput,
+    EffectClass, EventBody, FnTool, PersistStrategy, ResultContent, ToolFailure, ToolOutput,
+    ToolProgress,
 };
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{Era, Nothing, Place, begin, both, posted, told, tools};
 use crate::client::within;
@@ -17,12 +18,12 @@ use crate::client::within;
 async fn both_eras_list_and_call_the_same_tools() {
     let output = ToolOutput {
         content: vec![
-            Content::text("words"),
-            Content::Image {
+            ResultContent::text("words"),
+            ResultContent::Image {
                 data: "aGk=".to_owned(),
                 media_type: "image/png".to_owned(),
             },
-            Content::Link {
+            ResultContent::Link {
                 uri: "x://y".to_owned(),
                 name: "more".to_owned(),
                 title: None,
@@ -35,7 +36,7 @@ async fn both_eras_list_and_call_the_same_tools() {
         ..ToolOutput::default()
     };
     let place = Place::without_native_tools();
-    let rich = MockTool::named("demo.rich").output(output);
+    let rich = MockNativeTool::named("demo.rich").output(output);
     let server = place.start_with(|builder| tools(builder).tool(rich)).await;
     let [old, new] = both(&server).await;
     let names = |listed: &Value| -> Vec<String> {
@@ -175,8 +176,10 @@ async fn an_event_of_a_module_is_a_structured_log_of_its_call() {
 #[tokio::test]
 async fn a_session_cancels_by_id_and_two_clients_with_the_same_ids_do_not_meet() {
     let place = Place::without_native_tools();
-    let gate = Gate::new();
-    let slow = MockTool::named("demo.slow").output("late").gate(&gate);
+    let gate = MockToolGate::new();
+    let slow = MockNativeTool::named("demo.slow")
+        .output("late")
+        .gate(&gate);
     let server = place.start_with(|builder| builder.tool(slow)).await;
     let (one, other) = (
         begin(&server, json!({}), None).await,
@@ -264,7 +267,7 @@ async fn what_is_too_large_is_linked_and_read_in_ranges() {
     let text: String = (0..60_000).map(|n| format!("line {n}\n")).collect();
     let place = Place::without_native_tools();
     let server = place
-        .start_with(|builder| builder.tool(MockTool::named("demo.say").output(text.clone())))
+        .start_with(|builder| builder.tool(MockNativeTool::named("demo.say").output(text.clone())))
         .await;
     for era in both(&server).await {
         let result = era.call(&server, "say", json!({})).await;
@@ -302,7 +305,7 @@ async fn structured_content_that_was_promised_is_there_whatever_its_length() {
     };
     let schema = json!({ "type": "object", "properties": { "lines": { "type": "array" } }, "required": ["lines"] });
     let long = |id: &str| {
-        let tool = MockTool::named(id).output(output.clone());
+        let tool = MockNativeTool::named(id).output(output.clone());
         tool.declare(|declaration| declaration.output.schema = Some(Arc::new(schema.clone())))
     };
     let tools = [long("demo.long"), long("demo.secret")];
@@ -433,17 +436,17 @@ async fn a_client_that_does_not_read_holds_nothing_up() {
             async move {
                 for done in 0..20_000 {
                     let message = "x".repeat(1_000);
-                    call.progress(Progress {
+                    call.progress(ToolProgress {
                         done: Some(done),
                         message,
-                        ..Progress::default()
+                        ..ToolProgress::default()
                     });
                 }
                 ended.send(()).unwrap();
                 Ok::<_, ToolFailure>("done")
             }
         });
-    let say = MockTool::named("demo.say").output("hi");
+    let say = MockNativeTool::named("demo.say").output("hi");
     let server = Place::without_native_tools()
         .start_with(|builder| builder.tool(flood).tool(say))
         .await;

@@ -1,8 +1,8 @@
 //! Tools that are found by searching.
 
 use serde_json::{Value, json};
-use toolpost_model::Loading;
-use toolpost_testkit::MockTool;
+use toolpost_model::LoadingStrategy;
+use toolpost_testkit::MockNativeTool;
 
 use super::{Era, Place, Request, both};
 
@@ -15,19 +15,19 @@ fn names(listed: &Value) -> Vec<&str> {
         .collect()
 }
 
-fn deferred(name: &str) -> MockTool {
-    MockTool::named(name)
+fn deferred(name: &str) -> MockNativeTool {
+    MockNativeTool::named(name)
         .output("found")
         .declare(|declaration| {
-            declaration.loading = Loading::Deferred;
+            declaration.loading = LoadingStrategy::Deferred;
             declaration.description = "Counts zebras".to_owned();
         })
 }
 
 #[tokio::test]
 async fn deferred_tools_are_found_called_and_join_a_sessions_list() {
-    let plain = MockTool::named("demo.plain");
-    let taken = MockTool::named("demo.call_tool").output("the real one");
+    let plain = MockNativeTool::named("demo.plain");
+    let taken = MockNativeTool::named("demo.call_tool").output("the real one");
     let place = Place::without_native_tools();
     let server = place
         .start_with(|builder| {
@@ -116,7 +116,7 @@ async fn a_session_is_told_that_its_list_has_grown() {
 #[tokio::test]
 async fn nothing_of_it_is_there_where_nothing_is_deferred() {
     let server = Place::without_native_tools()
-        .start_with(|builder| builder.tool(MockTool::named("demo.plain")))
+        .start_with(|builder| builder.tool(MockNativeTool::named("demo.plain")))
         .await;
     for era in both(&server).await {
         assert_eq!(

@@ -1,8 +1,8 @@
 //! What is refused, how, and that nothing of it harms what comes after.
 
 use serde_json::{Value, json};
-use toolpost_model::Role;
-use toolpost_testkit::MockTool;
+use toolpost_model::PrincipalRole;
+use toolpost_testkit::MockNativeTool;
 
 use super::{Era, Place, Request, Running, begin, meta, posted, tools};
 
@@ -36,7 +36,7 @@ async fn check(
 async fn wrong_requests_of_a_session_get_its_eras_codes() {
     let place = Place::without_native_tools();
     let server = place
-        .start_with(|builder| builder.tool(MockTool::named("demo.say").output("hi")))
+        .start_with(|builder| builder.tool(MockNativeTool::named("demo.say").output("hi")))
         .await;
     let Era::Session(session) = begin(&server, json!({}), None).await else {
         unreachable!()
@@ -129,7 +129,7 @@ async fn wrong_requests_of_a_session_get_its_eras_codes() {
 async fn wrong_requests_that_stand_for_themselves_get_their_eras_codes() {
     let place = Place::without_native_tools();
     let server = place
-        .start_with(|builder| builder.tool(MockTool::named("demo.say").output("hi")))
+        .start_with(|builder| builder.tool(MockNativeTool::named("demo.say").output("hi")))
         .await;
     let call = |meta: &Value| {
         body(
@@ -234,8 +234,8 @@ async fn wrong_requests_that_stand_for_themselves_get_their_eras_codes() {
 #[tokio::test]
 async fn who_is_not_meant_is_kept_out() {
     let place = Place::without_native_tools()
-        .with_token("ann", Role::Agent, "ann-has-a-token")
-        .with_token("bob", Role::Agent, "bob-has-a-token");
+        .with_token("ann", PrincipalRole::Agent, "ann-has-a-token")
+        .with_token("bob", PrincipalRole::Agent, "bob-has-a-token");
     let server = place.start().await;
     let Era::Session(session) = begin(&server, json!({}), Some("ann-has-a-token")).await else {
         unreachable!()
@@ -391,8 +391,8 @@ async fn one_caller_takes_its_share_of_sessions_and_no_more() {
     let (ann, bob) = ("ann-has-a-token", "bob-has-a-token");
     let mut place = Place::without_native_tools();
     place = place
-        .with_token("ann", Role::Agent, ann)
-        .with_token("bob", Role::Agent, bob);
+        .with_token("ann", PrincipalRole::Agent, ann)
+        .with_token("bob", PrincipalRole::Agent, bob);
     place.config.limits.sessions = 40;
     let server = place.start().await;
     let open = async |token: &str| {

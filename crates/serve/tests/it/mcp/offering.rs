@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolpost_model::{
     BoxFuture, Companions, Declaration, DynTool, EffectClass, EffectOrigin, ErrorClass, FnTool,
-    Naming, SessionScope, Source, SourceError, SourceSession, ToolFailure, ToolOutput, ToolSet,
+    SessionScope, Source, SourceError, SourceSession, ToolFailure, ToolOutput, ToolSet, WireNaming,
 };
 
 use super::{Era, Place, Request, Running, begin, both, ended};
@@ -32,7 +32,7 @@ impl Source for Shelf {
         self.tools.origin()
     }
 
-    fn naming(&self) -> Naming {
+    fn naming(&self) -> WireNaming {
         self.tools.naming()
     }
 

@@ -6,8 +6,8 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use toolpost_model::Role;
-use toolpost_testkit::{Gate, MockTool};
+use toolpost_model::PrincipalRole;
+use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{Place, meta, tools};
 use crate::client::within;
@@ -51,8 +51,10 @@ fn new(params: Value) -> Value {
 
 #[tokio::test]
 async fn both_eras_are_spoken_over_one_pair_of_pipes() {
-    let gate = Gate::new();
-    let slow = MockTool::named("demo.slow").output("late").gate(&gate);
+    let gate = MockToolGate::new();
+    let slow = MockNativeTool::named("demo.slow")
+        .output("late")
+        .gate(&gate);
     let place = Place::without_native_tools();
     let server = tools(place.builder())
         .tool(slow)
@@ -118,6 +120,6 @@ async fn both_eras_are_spoken_over_one_pair_of_pipes() {
         );
     });
     let output = theirs.try_clone().unwrap();
-    within(server.converse_mcp(Role::Agent, theirs, output)).await;
+    within(server.converse_mcp(PrincipalRole::Agent, theirs, output)).await;
     within(talk).await.unwrap();
 }

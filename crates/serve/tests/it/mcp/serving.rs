@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use toolpost_model::{
-    Companions, DynTool, EffectClass, FnTool, Loading, Rule, RuleOrigin, ToolFailure, ToolSet,
+    Companions, DynTool, EffectClass, FnTool, LoadingStrategy, Rule, RuleOrigin, ToolFailure,
+    ToolSet,
 };
 
 use super::{Era, Place, Running, both, offering::Shelf, offering::whole};
@@ -14,7 +15,7 @@ fn server(name: &'static str, offered: Companions) -> Shelf {
     let tool = |what: &str, answer: fn(String) -> Value| -> Arc<dyn DynTool> {
         let id = format!("{name}.{what}");
         let tool = FnTool::named(&id).unwrap().class(EffectClass::Read);
-        let tool = tool.declare(|declaration| declaration.loading = Loading::Companion);
+        let tool = tool.declare(|declaration| declaration.loading = LoadingStrategy::Companion);
         Arc::new(tool.run(move |wanted: Map<String, Value>, _| async move {
             let asked = [
                 wanted.get("uri"),

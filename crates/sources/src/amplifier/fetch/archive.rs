@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use zip::{ZipArchive, result::ZipError};
 
 use crate::{
-    amplifier::supply::{Progress, Supply},
+    amplifier::supply::{ModuleSetupProgress, Supply},
     native::{DownloadError, download},
 };
 
@@ -63,7 +63,7 @@ pub(super) async fn fetch(
     supply: &Supply,
     url: &str,
     (staging, unpacked): (&Dir, &str),
-    progress: &mut (dyn FnMut(Progress) + Send),
+    progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
 ) -> Result<String, ArchiveError> {
     let mut arriving = Arriving {
         file: staging.create(DOWNLOAD)?,
@@ -81,7 +81,7 @@ pub(super) async fn fetch(
     let digest = hex(&arriving.hasher.finalize());
     arriving.file.flush()?;
     drop(arriving.file);
-    progress(Progress::Step("unpacking".to_owned()));
+    progress(ModuleSetupProgress::Step("unpacking".to_owned()));
     let (staging, unpacked, name) = (
         staging.try_clone()?,
         unpacked.to_owned(),
@@ -104,14 +104,14 @@ impl Arriving {
         &mut self,
         piece: &[u8],
         total: Option<u64>,
-        progress: &mut (dyn FnMut(Progress) + Send),
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
     ) -> io::Result<()> {
         self.file.write_all(piece)?;
         self.hasher.update(piece);
         self.done += piece.len() as u64;
         if self.done >= self.told + REPORT_EVERY {
             self.told = self.done;
-            progress(Progress::Bytes {
+            progress(ModuleSetupProgress::Bytes {
                 done: self.done,
                 total,
             });

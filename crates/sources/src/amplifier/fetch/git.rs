@@ -10,8 +10,8 @@ use std::{
 use toolpost_model::SandboxProfile;
 
 use crate::amplifier::{
-    running::{Errand, RunError, run},
-    supply::{Progress, Supply},
+    running::{ModuleSetupCommand, RunError, run},
+    supply::{ModuleSetupProgress, Supply},
 };
 
 /// How long one try may take.
@@ -40,7 +40,7 @@ pub(super) async fn checkout(
     supply: &Supply,
     (url, reference): (&str, Option<&str>),
     folder: &Path,
-    progress: &mut (dyn FnMut(Progress) + Send),
+    progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
 ) -> Result<String, RunError> {
     let git = Git {
         supply,
@@ -71,7 +71,7 @@ impl Git<'_> {
     async fn fetch(
         &self,
         reference: Option<&str>,
-        progress: &mut (dyn FnMut(Progress) + Send),
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
     ) -> Result<(), RunError> {
         let wanted = reference.unwrap_or("HEAD");
         let shallow = [
@@ -129,7 +129,7 @@ impl Git<'_> {
     async fn run(
         &self,
         words: &[&str],
-        progress: &mut (dyn FnMut(Progress) + Send),
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
     ) -> Result<String, RunError> {
         let scheme = self.url.split("://").next().unwrap_or_default();
         let allowed = format!("protocol.{scheme}.allow=always");
@@ -139,7 +139,7 @@ impl Git<'_> {
             argv.push(setting.into());
         }
         argv.extend(words.iter().map(Into::into));
-        let errand = Errand {
+        let errand = ModuleSetupCommand {
             argv,
             folder: self.folder.to_owned(),
             readable: self.local().map(PathBuf::from).into_iter().collect(),

@@ -28,7 +28,7 @@ pub(crate) enum TreeError {
 
 /// SHA-256 over the names, kinds, modes and contents of everything in a folder, in hex.
 pub(super) fn digest(dir: &Dir) -> Result<String, TreeError> {
-    let mut walk = Walk {
+    let mut walk = ModuleTreeHasher {
         hasher: Sha256::new(),
         files: 0,
         bytes: 0,
@@ -42,13 +42,13 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-struct Walk {
+struct ModuleTreeHasher {
     hasher: Sha256,
     files: usize,
     bytes: u64,
 }
 
-impl Walk {
+impl ModuleTreeHasher {
     fn folder(&mut self, dir: &Dir, path: &str, depth: usize) -> Result<(), TreeError> {
         if depth > DEEPEST {
             return Err(TreeError::TooDeep);

@@ -47,24 +47,24 @@ const STATUS_DETAILS: &str = "grpc-status-details-bin";
 
 /// The way to one endpoint.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct GrpcChannel {
     endpoint: Endpoint,
     /// The connection there is, whoever made it.
-    live: Mutex<Option<Live>>,
+    live: Mutex<Option<GrpcConnection>>,
     /// Held by whoever opens one.
-    opening: tokio::sync::Mutex<Option<Failed>>,
+    opening: tokio::sync::Mutex<Option<GrpcConnectFailure>>,
     opened: Arc<AtomicU64>,
 }
 
 #[derive(Clone, Debug)]
-struct Failed {
+struct GrpcConnectFailure {
     at: Instant,
     why: Unreachable,
 }
 
 /// A connection that was open a moment ago.
 #[derive(Clone, Debug)]
-pub(super) struct Live {
+pub(super) struct GrpcConnection {
     sender: SendRequest<tonic::body::Body>,
     origin: http::Uri,
     /// Which one it is, counted over all that were opened for the module.
@@ -89,14 +89,14 @@ pub(super) struct RpcError {
 
 /// How much is taken and how long is waited.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(super) struct GrpcCallBounds {
     pub(super) request_bytes: usize,
     pub(super) response_bytes: usize,
     /// What the service is told, and after which the call is given up.
     pub(super) time: Duration,
 }
 
-impl Connection {
+impl GrpcChannel {
     /// `opened` counts connections, also those of earlier ways to the same module.
     pub(super) fn new(endpoint: Endpoint, opened: Arc<AtomicU64>) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl Connection {
         }
     }
 
-    fn open_one(&self) -> Option<Live> {
+    fn open_one(&self) -> Option<GrpcConnection> {
         let live = self.live.lock();
         live.as_ref()
             .filter(|live| !live.sender.is_closed())
@@ -115,7 +115,7 @@ impl Connection {
     }
 
     /// The connection, opened where there is none.
-    pub(super) async fn live(&self) -> Result<Live, Unreachable> {
+    pub(super) async fn live(&self) -> Result<GrpcConnection, Unreachable> {
         if let Some(live) = self.open_one() {
             return Ok(live);
         }
@@ -141,7 +141,7 @@ impl Connection {
                     endpoint: self.endpoint.to_string(),
                     why: error.to_string(),
                 };
-                *opening = Some(Failed {
+                *opening = Some(GrpcConnectFailure {
                     at: Instant::now(),
                     why: why.clone(),
                 });
@@ -151,14 +151,14 @@ impl Connection {
     }
 
     /// Takes no further calls to this one: the other end is about to close it, and still answers what it has.
-    pub(super) fn forget(&self, gone: &Live) {
+    pub(super) fn forget(&self, gone: &GrpcConnection) {
         let mut live = self.live.lock();
         if live.as_ref().is_some_and(|live| live.number == gone.number) {
             *live = None;
         }
     }
 
-    async fn open(&self) -> io::Result<Live> {
+    async fn open(&self) -> io::Result<GrpcConnection> {
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "nobody answered in time");
         let stream = timeout(CONNECT, TcpStream::connect(self.endpoint.address()))
             .await
@@ -177,7 +177,7 @@ impl Connection {
             let _ = connection.await;
         });
         let number = self.opened.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(Live {
+        Ok(GrpcConnection {
             sender,
             origin: self.endpoint.origin(),
             number,
@@ -197,7 +197,7 @@ fn watch_for_silence(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-impl Live {
+impl GrpcConnection {
     /// Whether the other end is still there, as far as is known.
     pub(super) fn is_open(&self) -> bool {
         !self.sender.is_closed()
@@ -208,7 +208,7 @@ impl Live {
         &self,
         path: &'static str,
         question: Q,
-        bounds: Bounds,
+        bounds: GrpcCallBounds,
         call: Option<&CallContext>,
     ) -> Result<A, RpcError>
     where
@@ -216,7 +216,7 @@ impl Live {
         A: Message + Default + 'static,
     {
         let unsent = Arc::new(AtomicBool::new(false));
-        let wire = Wire {
+        let wire = TonicTransport {
             sender: self.sender.clone(),
             unsent: Arc::clone(&unsent),
         };
@@ -268,15 +268,16 @@ impl Live {
 const AGENT: &str = concat!("toolpost/", env!("CARGO_PKG_VERSION"));
 
 /// hyper's connection, as tonic wants one.
-struct Wire {
+struct TonicTransport {
     sender: SendRequest<tonic::body::Body>,
     unsent: Arc<AtomicBool>,
 }
 
-type Answering = Pin<Box<dyn Future<Output = Result<http::Response<Answer>, hyper::Error>> + Send>>;
+type Answering =
+    Pin<Box<dyn Future<Output = Result<http::Response<GrpcResponseBody>, hyper::Error>> + Send>>;
 
-impl Service<http::Request<tonic::body::Body>> for Wire {
-    type Response = http::Response<Answer>;
+impl Service<http::Request<tonic::body::Body>> for TonicTransport {
+    type Response = http::Response<GrpcResponseBody>;
     type Error = hyper::Error;
     type Future = Answering;
 
@@ -293,15 +294,15 @@ impl Service<http::Request<tonic::body::Body>> for Wire {
                 error.into_error()
             })?;
             response.headers_mut().remove(STATUS_DETAILS);
-            Ok(response.map(Answer))
+            Ok(response.map(GrpcResponseBody))
         })
     }
 }
 
 /// An answer as it comes in, without what tonic cannot read.
-struct Answer(Incoming);
+struct GrpcResponseBody(Incoming);
 
-impl Body for Answer {
+impl Body for GrpcResponseBody {
     type Data = Bytes;
     type Error = hyper::Error;
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use toolpost_amplifier::{ModuleId, ToolSpec};
 use toolpost_model::{Declaration, ExecutionKind, SourceProblem};
 
-use super::message::Spec;
+use super::message::GrpcToolSpec;
 use crate::amplifier::declared::{declare as declare_tool, problem};
 
 /// The longest schema that is read at all. What is longer than modules may have is told where all are declared.
@@ -24,7 +24,7 @@ enum BrokenSchema {
 /// The declaration, with what had to be mended about it. `Err`: there is no way to offer the tool.
 pub(super) fn declare(
     module: &ModuleId,
-    spec: Spec,
+    spec: GrpcToolSpec,
     kind: ExecutionKind,
 ) -> Result<(Declaration, Vec<SourceProblem>), SourceProblem> {
     let (parameters, broken) = match parameters(&spec.parameters_json) {

@@ -18,10 +18,10 @@ pub(super) mod path {
 
 /// Nothing to say. Also what is made of an answer that nobody reads.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct Empty {}
+pub(super) struct GrpcEmptyMessage {}
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Spec {
+pub(super) struct GrpcToolSpec {
     #[prost(string, tag = "1")]
     pub(super) name: String,
     #[prost(string, tag = "2")]
@@ -52,13 +52,13 @@ pub(super) struct ExecuteResponse {
     #[prost(string, tag = "4")]
     pub(super) error: String,
     #[prost(message, repeated, tag = "5")]
-    pub(super) content_blocks: Vec<Block>,
+    pub(super) content_blocks: Vec<GrpcContentBlock>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Block {
-    #[prost(oneof = "Piece", tags = "1, 2, 3, 4, 5, 6, 7")]
-    pub(super) piece: Option<Piece>,
+pub(super) struct GrpcContentBlock {
+    #[prost(oneof = "GrpcBlockContent", tags = "1, 2, 3, 4, 5, 6, 7")]
+    pub(super) piece: Option<GrpcBlockContent>,
     /// Who may see it. Results have no use for that: 0.
     #[prost(int32, tag = "8")]
     pub(super) visibility: i32,
@@ -66,25 +66,25 @@ pub(super) struct Block {
 
 /// Only the first and the sixth may stand in a result. The others are told apart to be refused by name.
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Piece {
+pub(super) enum GrpcBlockContent {
     #[prost(message, tag = "1")]
-    Text(Text),
+    Text(GrpcTextBlock),
     #[prost(message, tag = "2")]
-    Thinking(Empty),
+    Thinking(GrpcEmptyMessage),
     #[prost(message, tag = "3")]
-    RedactedThinking(Empty),
+    RedactedThinking(GrpcEmptyMessage),
     #[prost(message, tag = "4")]
-    ToolCall(Empty),
+    ToolCall(GrpcEmptyMessage),
     #[prost(message, tag = "5")]
-    ToolResult(Empty),
+    ToolResult(GrpcEmptyMessage),
     #[prost(message, tag = "6")]
     Image(Image),
     #[prost(message, tag = "7")]
-    Reasoning(Empty),
+    Reasoning(GrpcEmptyMessage),
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Text {
+pub(super) struct GrpcTextBlock {
     #[prost(string, tag = "1")]
     pub(super) text: String,
 }

@@ -2,11 +2,11 @@
 //! place is not lost in the others, and the oddity is logged.
 
 use serde_json::{Map, Value};
-use toolpost_amplifier::{ContentBlock, Json, ToolResult, into_outcome};
+use toolpost_amplifier::{ContentBlock, ToolResult, VerbatimJson, into_outcome};
 use toolpost_model::{CallContext, LogLevel, ToolFailure, ToolOutput};
 
 use super::{
-    message::{Block, ExecuteResponse, Piece},
+    message::{ExecuteResponse, GrpcBlockContent, GrpcContentBlock},
     status::shortened,
 };
 
@@ -42,9 +42,9 @@ pub(super) fn outcome(
 }
 
 /// The output. Amplifier makes nothing of what is not JSON; here the text is kept, since the work was done.
-fn output(answer: &ExecuteResponse, odd: &dyn Fn(String)) -> Result<Json, ToolFailure> {
+fn output(answer: &ExecuteResponse, odd: &dyn Fn(String)) -> Result<VerbatimJson, ToolFailure> {
     if answer.output.is_empty() {
-        return Ok(Json::default());
+        return Ok(VerbatimJson::default());
     }
     let kind = answer
         .content_type
@@ -73,15 +73,15 @@ fn output(answer: &ExecuteResponse, odd: &dyn Fn(String)) -> Result<Json, ToolFa
                 shortened(&kind)
             ));
         }
-        return Ok(Json::from(Value::String(text.to_owned())));
+        return Ok(VerbatimJson::from(Value::String(text.to_owned())));
     }
-    Json::parse(text).or_else(|error| {
+    VerbatimJson::parse(text).or_else(|error| {
         odd(format!("the output is {error}; it is taken for text"));
-        Ok(Json::from(Value::String(text.to_owned())))
+        Ok(VerbatimJson::from(Value::String(text.to_owned())))
     })
 }
 
-fn pieces(blocks: Vec<Block>, odd: &dyn Fn(String)) -> Vec<ContentBlock> {
+fn pieces(blocks: Vec<GrpcContentBlock>, odd: &dyn Fn(String)) -> Vec<ContentBlock> {
     if blocks.len() > MOST_PIECES {
         odd(format!(
             "only the first {MOST_PIECES} of {} content blocks are kept",
@@ -96,27 +96,27 @@ fn pieces(blocks: Vec<Block>, odd: &dyn Fn(String)) -> Vec<ContentBlock> {
     .collect()
 }
 
-fn piece(block: Block) -> Result<ContentBlock, String> {
+fn piece(block: GrpcContentBlock) -> Result<ContentBlock, String> {
     if block.visibility != 0 {
         return Err("it has a visibility, which blocks of results have not".to_owned());
     }
     let not_here = |name: &str| Err(format!("it is a `{name}`, which results do not have"));
     match block.piece {
-        Some(Piece::Text(text)) => Ok(ContentBlock::Text(text.text)),
-        Some(Piece::Image(image)) if image.source_json.is_empty() => {
+        Some(GrpcBlockContent::Text(text)) => Ok(ContentBlock::Text(text.text)),
+        Some(GrpcBlockContent::Image(image)) if image.source_json.is_empty() => {
             match ContentBlock::image(image.media_type, &image.data) {
                 Ok(image) => Ok(image),
                 Err(error) => Err(error.to_string()),
             }
         }
-        Some(Piece::Image(_)) => {
+        Some(GrpcBlockContent::Image(_)) => {
             Err("it is an image that lies somewhere else (`source_json`)".to_owned())
         }
-        Some(Piece::Thinking(_)) => not_here("thinking_block"),
-        Some(Piece::RedactedThinking(_)) => not_here("redacted_thinking_block"),
-        Some(Piece::ToolCall(_)) => not_here("tool_call_block"),
-        Some(Piece::ToolResult(_)) => not_here("tool_result_block"),
-        Some(Piece::Reasoning(_)) => not_here("reasoning_block"),
+        Some(GrpcBlockContent::Thinking(_)) => not_here("thinking_block"),
+        Some(GrpcBlockContent::RedactedThinking(_)) => not_here("redacted_thinking_block"),
+        Some(GrpcBlockContent::ToolCall(_)) => not_here("tool_call_block"),
+        Some(GrpcBlockContent::ToolResult(_)) => not_here("tool_result_block"),
+        Some(GrpcBlockContent::Reasoning(_)) => not_here("reasoning_block"),
         None => Err("it is empty, or of a kind that nobody knows".to_owned()),
     }
 }

@@ -18,10 +18,11 @@ use toolpost_model::{
 
 use super::{
     GrpcSettings, ServiceHealth,
-    connection::{Bounds, Connection, Live, RpcError},
+    connection::{GrpcCallBounds, GrpcChannel, GrpcConnection, RpcError},
     declaration::declare,
     message::{
-        Empty, HealthRequest, HealthResponse, ModuleHealth, MountRequest, MountResponse, Spec, path,
+        GrpcEmptyMessage, GrpcToolSpec, HealthRequest, HealthResponse, ModuleHealth, MountRequest,
+        MountResponse, path,
     },
     sidecar::Sidecar,
     status::{self, shortened, wire_name},
@@ -43,24 +44,24 @@ pub(super) struct Service {
     origin: String,
     config: Map<String, Value>,
     pub(super) settings: GrpcSettings,
-    pub(super) way: Way,
+    pub(super) way: GrpcServiceRoute,
     /// The connection that was mounted last, by number.
     mounted: AtomicU64,
     mounting: tokio::sync::Mutex<()>,
-    known: Mutex<Known>,
+    known: Mutex<GrpcServiceSnapshot>,
     feed: OnceLock<SourceFeed>,
     is_watching: AtomicBool,
 }
 
 /// How the service is reached.
-pub(super) enum Way {
-    Service(Connection),
+pub(super) enum GrpcServiceRoute {
+    Service(GrpcChannel),
     Program(Sidecar),
 }
 
 /// What the last look at the service showed.
 #[derive(Default)]
-struct Known {
+struct GrpcServiceSnapshot {
     declaration: Option<Declaration>,
     /// The connection it was seen on.
     number: u64,
@@ -73,7 +74,7 @@ impl Service {
         label: String,
         origin: String,
         settings: GrpcSettings,
-        way: Way,
+        way: GrpcServiceRoute,
     ) -> Self {
         Self {
             module: module.id.clone(),
@@ -116,12 +117,12 @@ impl Service {
         self.known.lock().problems.clone()
     }
 
-    pub(super) fn bounds(&self, time: Duration) -> Bounds {
+    pub(super) fn bounds(&self, time: Duration) -> GrpcCallBounds {
         let GrpcSettings {
             request_bytes,
             response_bytes,
         } = self.settings;
-        Bounds {
+        GrpcCallBounds {
             request_bytes,
             response_bytes,
             time,
@@ -135,30 +136,30 @@ impl Service {
     }
 
     /// A connection, whatever it takes.
-    pub(super) async fn reach(&self) -> Result<Live, ToolFailure> {
+    pub(super) async fn reach(&self) -> Result<GrpcConnection, ToolFailure> {
         match &self.way {
-            Way::Service(connection) => connection.live().await.map_err(|error| {
+            GrpcServiceRoute::Service(connection) => connection.live().await.map_err(|error| {
                 ToolFailure::of(ErrorClass::DependencyUnavailable, error.to_string())
                     .code("not_sent")
                     .hint("start the service; the tool comes back by itself once it answers")
                     .untouched()
             }),
-            Way::Program(sidecar) => sidecar.live().await,
+            GrpcServiceRoute::Program(sidecar) => sidecar.live().await,
         }
     }
 
     /// What a failed question is to its caller. A connection that would not take it gets no further one.
-    pub(super) async fn failed(&self, error: &RpcError, live: &Live) -> ToolFailure {
+    pub(super) async fn failed(&self, error: &RpcError, live: &GrpcConnection) -> ToolFailure {
         match &self.way {
             _ if !error.unsent => {}
-            Way::Service(connection) => connection.forget(live),
-            Way::Program(sidecar) => sidecar.forget(live).await,
+            GrpcServiceRoute::Service(connection) => connection.forget(live),
+            GrpcServiceRoute::Program(sidecar) => sidecar.forget(live).await,
         }
         status::failure(error, &self.label)
     }
 
     /// A connection to a service that knows its configuration.
-    pub(super) async fn ready(&self) -> Result<Live, ToolFailure> {
+    pub(super) async fn ready(&self) -> Result<GrpcConnection, ToolFailure> {
         let live = self.reach().await?;
         if self.mounted.load(Ordering::Acquire) != live.number {
             self.mount(&live).await?;
@@ -167,7 +168,7 @@ impl Service {
     }
 
     /// Mounts the service behind a new connection, once.
-    async fn mount(&self, live: &Live) -> Result<(), ToolFailure> {
+    async fn mount(&self, live: &GrpcConnection) -> Result<(), ToolFailure> {
         let _turn = self.mounting.lock().await;
         if self.mounted.load(Ordering::Acquire) == live.number {
             return Ok(());
@@ -219,16 +220,21 @@ impl Service {
             .ready()
             .await
             .map_err(|failure| self.problem(&failure))?;
-        let spec: Result<Spec, _> = live
-            .ask(path::GET_SPEC, Empty {}, self.bounds(PATIENCE), None)
+        let spec: Result<GrpcToolSpec, _> = live
+            .ask(
+                path::GET_SPEC,
+                GrpcEmptyMessage {},
+                self.bounds(PATIENCE),
+                None,
+            )
             .await;
         let spec = match spec {
             Ok(spec) => spec,
             Err(error) => return Err(self.problem(&self.failed(&error, &live).await)),
         };
         let kind = match self.way {
-            Way::Service(_) => ExecutionKind::HttpApi,
-            Way::Program(_) => ExecutionKind::LocalProcess,
+            GrpcServiceRoute::Service(_) => ExecutionKind::HttpApi,
+            GrpcServiceRoute::Program(_) => ExecutionKind::LocalProcess,
         };
         let here = |problem| SourceProblem {
             origin: Some(self.origin.clone()),
@@ -263,7 +269,7 @@ impl Service {
         }
     }
 
-    pub(super) async fn health(&self, live: &Live) -> ServiceHealth {
+    pub(super) async fn health(&self, live: &GrpcConnection) -> ServiceHealth {
         let asked: Result<HealthResponse, _> = live
             .ask(
                 path::HEALTH,
@@ -276,7 +282,12 @@ impl Service {
             Ok(answer) => (answer.status, String::new()),
             Err(error) if error.status.code() == Code::Unimplemented => {
                 let asked: Result<ModuleHealth, _> = live
-                    .ask(path::MODULE_HEALTH, Empty {}, self.bounds(PATIENCE), None)
+                    .ask(
+                        path::MODULE_HEALTH,
+                        GrpcEmptyMessage {},
+                        self.bounds(PATIENCE),
+                        None,
+                    )
                     .await;
                 match asked {
                     Ok(answer) => (answer.status, shortened(&answer.message)),
@@ -307,12 +318,12 @@ impl Service {
 
     pub(super) async fn close(&self) {
         if self.mounted.swap(0, Ordering::AcqRel) != 0
-            && let Way::Service(connection) = &self.way
+            && let GrpcServiceRoute::Service(connection) = &self.way
             && let Ok(live) = connection.live().await
         {
             self.clean_up(&live).await;
         }
-        if let Way::Program(sidecar) = &self.way {
+        if let GrpcServiceRoute::Program(sidecar) = &self.way {
             if let Some(live) = sidecar.open_now().await {
                 self.clean_up(&live).await;
             }
@@ -320,10 +331,15 @@ impl Service {
         }
     }
 
-    async fn clean_up(&self, live: &Live) {
+    async fn clean_up(&self, live: &GrpcConnection) {
         // Whether it could or not: it is no longer needed.
-        let _: Result<Empty, _> = live
-            .ask(path::CLEANUP, Empty {}, self.bounds(FAREWELL), None)
+        let _: Result<GrpcEmptyMessage, _> = live
+            .ask(
+                path::CLEANUP,
+                GrpcEmptyMessage {},
+                self.bounds(FAREWELL),
+                None,
+            )
             .await;
     }
 }

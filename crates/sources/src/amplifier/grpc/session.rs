@@ -10,10 +10,10 @@ use toolpost_model::{
 };
 
 use super::{
-    connection::{Live, RpcError},
+    connection::{GrpcConnection, RpcError},
     message::{ExecuteRequest, ExecuteResponse, path},
     outcome::outcome,
-    remote::{Service, Way},
+    remote::{GrpcServiceRoute, Service},
 };
 
 /// Between attempts of one call to reach a service: a restart is often that short.
@@ -29,12 +29,12 @@ impl SourceSession for GrpcSession {
     fn unbound_paths(&self, _: &ToolId) -> Option<String> {
         let label = &self.service.label;
         Some(match &self.service.way {
-            Way::Service(_) => {
+            GrpcServiceRoute::Service(_) => {
                 format!(
                     "{label} is reached by a URL and reads files where it runs; path rules do not bind it"
                 )
             }
-            Way::Program(_) => {
+            GrpcServiceRoute::Program(_) => {
                 format!(
                     "{label} is a program that sees the whole workspace; path rules do not bind it"
                 )
@@ -50,8 +50,8 @@ impl SourceSession for GrpcSession {
         Box::pin(async move {
             let answer = self.call(&call).await;
             let confined = match &self.service.way {
-                Way::Service(_) => None,
-                Way::Program(sidecar) => sidecar.applied().await,
+                GrpcServiceRoute::Service(_) => None,
+                GrpcServiceRoute::Program(sidecar) => sidecar.applied().await,
             };
             let ended = answer.and_then(|answer| outcome(answer, &call.context));
             match (ended, confined) {
@@ -123,11 +123,11 @@ impl GrpcSession {
     }
 
     /// The failure, with the end of the program where that is the reason.
-    async fn explained(&self, error: &RpcError, live: &Live) -> ToolFailure {
+    async fn explained(&self, error: &RpcError, live: &GrpcConnection) -> ToolFailure {
         let mut failure = self.service.failed(error, live).await;
         if failure.code.as_deref() == Some("connection_lost")
             && failure.class == ErrorClass::DependencyUnavailable
-            && let Way::Program(sidecar) = &self.service.way
+            && let GrpcServiceRoute::Program(sidecar) = &self.service.way
             && let Some(end) = sidecar.end().await
         {
             failure.message = format!("{}; {end}", failure.message);

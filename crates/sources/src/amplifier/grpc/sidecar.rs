@@ -21,16 +21,18 @@ use tokio::{
     task::JoinSet,
     time::timeout,
 };
-use toolpost_model::{Access, AppliedSandbox, ErrorClass, SandboxProfile, ToolFailure};
-use toolpost_sandbox::{Confines, Ended, Launcher, Process, Root, Stderr, Stdin};
+use toolpost_model::{AppliedSandbox, ErrorClass, ResourceAccess, SandboxProfile, ToolFailure};
+use toolpost_sandbox::{
+    CommandExit, Confines, Launcher, SandboxRoot, SandboxedProcess, StderrTarget, Stdin,
+};
 
 use super::{
-    connection::{Connection, Live},
+    connection::{GrpcChannel, GrpcConnection},
     endpoint::Endpoint,
 };
 use crate::{
     ChildSettings, Workspace,
-    native::{Child, Children},
+    native::{ChildProcessSpec, Children},
 };
 
 /// How long a program may take until it says that it is ready.
@@ -68,21 +70,21 @@ pub(super) struct Sidecar {
     variables: BTreeMap<String, String>,
     writable: Vec<PathBuf>,
     opened: Arc<AtomicU64>,
-    state: tokio::sync::Mutex<State>,
+    state: tokio::sync::Mutex<SidecarState>,
 }
 
 #[derive(Default)]
-struct State {
-    running: Option<Arc<Running>>,
+struct SidecarState {
+    running: Option<Arc<RunningSidecar>>,
     deaths: u32,
     not_before: Option<Instant>,
 }
 
-struct Running {
-    connection: Connection,
+struct RunningSidecar {
+    connection: GrpcChannel,
     applied: AppliedSandbox,
     last_words: LastWords,
-    ended: watch::Receiver<Option<Ended>>,
+    ended: watch::Receiver<Option<CommandExit>>,
     since: Instant,
     /// Dropped, it ends the program.
     _stop: oneshot::Sender<()>,
@@ -116,7 +118,7 @@ impl Sidecar {
     }
 
     /// A connection to the program, started where it is not running.
-    pub(super) async fn live(&self) -> Result<Live, ToolFailure> {
+    pub(super) async fn live(&self) -> Result<GrpcConnection, ToolFailure> {
         let running = self.running().await?;
         running.connection.live().await.map_err(|error| {
             let message = format!("the module's program runs and does not answer: {error}");
@@ -126,7 +128,7 @@ impl Sidecar {
         })
     }
 
-    async fn running(&self) -> Result<Arc<Running>, ToolFailure> {
+    async fn running(&self) -> Result<Arc<RunningSidecar>, ToolFailure> {
         let mut state = self.state.lock().await;
         if let Some(running) = &state.running {
             if running.ended.borrow().is_none() {
@@ -159,7 +161,7 @@ impl Sidecar {
         }
     }
 
-    async fn start(&self) -> Result<Running, ToolFailure> {
+    async fn start(&self) -> Result<RunningSidecar, ToolFailure> {
         let variables = self
             .variables
             .iter()
@@ -171,12 +173,12 @@ impl Sidecar {
             "--port".into(),
             port.to_string().into(),
         ];
-        let child = Child {
+        let child = ChildProcessSpec {
             argv,
             environment,
             directory: self.children.workspace().path().to_owned(),
             stdin: Stdin::Null,
-            stderr: Stderr::Piped,
+            stderr: StderrTarget::Piped,
             confines: self.confines(),
         };
         let mut process = self.children.start(child).await?;
@@ -204,8 +206,8 @@ impl Sidecar {
         let endpoint = Endpoint::local(port)?;
         let applied = process.applied().clone();
         let (stop, ended) = keep(process, listeners);
-        let connection = Connection::new(endpoint, Arc::clone(&self.opened));
-        Ok(Running {
+        let connection = GrpcChannel::new(endpoint, Arc::clone(&self.opened));
+        Ok(RunningSidecar {
             connection,
             applied,
             last_words,
@@ -226,13 +228,13 @@ impl Sidecar {
         let mut confines = self.children.operators_confines(profile);
         if wanted == SandboxProfile::ReadOnly {
             for root in &mut confines.roots {
-                root.access = Access::Read;
+                root.access = ResourceAccess::Read;
             }
         }
         confines.readable.push(self.root.clone());
-        let own = self.writable.iter().map(|path| Root {
+        let own = self.writable.iter().map(|path| SandboxRoot {
             path: path.clone(),
-            access: Access::Write,
+            access: ResourceAccess::Write,
         });
         confines.roots.extend(own);
         confines
@@ -242,7 +244,7 @@ impl Sidecar {
         &self,
         first: FirstWord,
         port: u16,
-        ended: Ended,
+        ended: CommandExit,
         words: &LastWords,
     ) -> ToolFailure {
         let why = match first {
@@ -293,14 +295,14 @@ impl Sidecar {
     }
 
     /// Takes no further calls to a connection that would not take one.
-    pub(super) async fn forget(&self, gone: &Live) {
+    pub(super) async fn forget(&self, gone: &GrpcConnection) {
         if let Some(running) = &self.state.lock().await.running {
             running.connection.forget(gone);
         }
     }
 
     /// The connection there is, where the program runs.
-    pub(super) async fn open_now(&self) -> Option<Live> {
+    pub(super) async fn open_now(&self) -> Option<GrpcConnection> {
         let running = self.state.lock().await.running.clone()?;
         if running.ended.borrow().is_some() {
             return None;
@@ -319,7 +321,7 @@ impl Sidecar {
     }
 }
 
-impl State {
+impl SidecarState {
     fn died(&mut self, lived: bool) {
         self.running = None;
         self.deaths = if lived {
@@ -336,9 +338,9 @@ impl State {
 
 /// Watches over a program until it ends by itself or is told to. Its end is told once its last words are in.
 fn keep(
-    mut process: Process,
+    mut process: SandboxedProcess,
     listeners: JoinSet<()>,
-) -> (oneshot::Sender<()>, watch::Receiver<Option<Ended>>) {
+) -> (oneshot::Sender<()>, watch::Receiver<Option<CommandExit>>) {
     let (stop, stopped) = oneshot::channel();
     let (tell, ended) = watch::channel(None);
     tokio::spawn(async move {
@@ -363,7 +365,10 @@ async fn listened(mut listeners: JoinSet<()>) {
 }
 
 /// What a program says first, also where it ended right after.
-async fn first_of(process: &mut Process, stdout: &mut Option<BufReader<Receiver>>) -> FirstWord {
+async fn first_of(
+    process: &mut SandboxedProcess,
+    stdout: &mut Option<BufReader<Receiver>>,
+) -> FirstWord {
     let said = async {
         match stdout {
             Some(stdout) => first_word(stdout).await,
@@ -378,7 +383,7 @@ async fn first_of(process: &mut Process, stdout: &mut Option<BufReader<Receiver>
     timeout(HEARD, said).await.unwrap_or(FirstWord::End)
 }
 
-fn described(ended: Ended) -> String {
+fn described(ended: CommandExit) -> String {
     match (ended.code, ended.signal) {
         _ if ended.out_of_memory => "out of memory".to_owned(),
         (Some(code), _) => format!("exit code {code}"),

@@ -12,8 +12,8 @@ use toolpost_model::SandboxProfile;
 
 use crate::amplifier::{
     fetch::hex,
-    running::{Errand, RunError, run},
-    supply::{Progress, Supply},
+    running::{ModuleSetupCommand, RunError, run},
+    supply::{ModuleSetupProgress, Supply},
 };
 
 use super::{
@@ -25,7 +25,7 @@ use super::{
 const VENV: &str = "venv";
 
 /// Modules whose packages could not be had, with what was said.
-pub(super) type Failed = Vec<(String, String)>;
+pub(super) type InstallFailures = Vec<(String, String)>;
 
 /// Works on one environment.
 pub(super) struct Installer<'a> {
@@ -68,15 +68,18 @@ impl<'a> Installer<'a> {
         &self,
         all: &[String],
         needs: &[Needs<'_>],
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<(Vec<String>, Failed), RunError> {
-        progress(Progress::Step(format!(
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<(Vec<String>, InstallFailures), RunError> {
+        progress(ModuleSetupProgress::Step(format!(
             "making an environment with Python {}",
             self.python.version()
         )));
         self.make(progress).await?;
-        progress(Progress::Step(format!("installing {}", all.join(", "))));
-        let mut failed = Failed::new();
+        progress(ModuleSetupProgress::Step(format!(
+            "installing {}",
+            all.join(", ")
+        )));
+        let mut failed = InstallFailures::new();
         if let Err(error) = self.add(all, progress).await {
             let several = needs
                 .iter()
@@ -111,11 +114,11 @@ impl<'a> Installer<'a> {
         &self,
         taken: &mut Vec<String>,
         wanting: &[&Needs<'_>],
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Failed {
-        let mut failed = Failed::new();
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> InstallFailures {
+        let mut failed = InstallFailures::new();
         for needs in wanting {
-            progress(Progress::Step(format!(
+            progress(ModuleSetupProgress::Step(format!(
                 "installing what `{}` needs",
                 needs.module.id
             )));
@@ -137,14 +140,17 @@ impl<'a> Installer<'a> {
     /// What the environment holds, as `name==version`.
     pub(super) async fn packages(
         &self,
-        progress: &mut (dyn FnMut(Progress) + Send),
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
     ) -> Result<Vec<String>, RunError> {
         let venv = python_in(&self.folder);
         let place = (venv.as_path(), self.folder.as_path());
         python::frozen(self.supply, place, self.python.prefixes.clone(), progress).await
     }
 
-    async fn make(&self, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<(), RunError> {
+    async fn make(
+        &self,
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<(), RunError> {
         let base = self.python.executable.as_os_str();
         let words: Vec<OsString> = match &self.uv {
             Some(uv) => {
@@ -180,7 +186,7 @@ impl<'a> Installer<'a> {
     async fn add(
         &self,
         requirements: &[String],
-        progress: &mut (dyn FnMut(Progress) + Send),
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
     ) -> Result<(), RunError> {
         let venv = python_in(&self.folder).into_os_string();
         let mut words: Vec<OsString> = match &self.uv {
@@ -229,7 +235,7 @@ impl<'a> Installer<'a> {
         argv: Vec<OsString>,
         mut readable: Vec<PathBuf>,
         profile: SandboxProfile,
-        progress: &mut (dyn FnMut(Progress) + Send),
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
     ) -> Result<(), RunError> {
         readable.extend(self.python.prefixes.iter().cloned());
         let variables = vec![
@@ -239,7 +245,7 @@ impl<'a> Installer<'a> {
             ("UV_NO_PROGRESS", "1".to_owned()),
             ("PIP_PROGRESS_BAR", "off".to_owned()),
         ];
-        let errand = Errand {
+        let errand = ModuleSetupCommand {
             argv,
             folder: self.folder.clone(),
             readable,

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use toolpost_model::SandboxProfile;
 
 use crate::amplifier::{
-    running::{Errand, RunError, run},
-    supply::{Progress, Supply},
+    running::{ModuleSetupCommand, RunError, run},
+    supply::{ModuleSetupProgress, Supply},
 };
 
 use super::{PackagesError, text};
@@ -71,7 +71,7 @@ impl Python {
         found: &Path,
         folder: &Path,
         modules: &[(&str, &str)],
-        progress: &mut (dyn FnMut(Progress) + Send),
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
     ) -> Result<Self, PackagesError> {
         let mut argv = vec![
             found.as_os_str().to_owned(),
@@ -84,7 +84,7 @@ impl Python {
                 .iter()
                 .map(|(id, package)| format!("{id}:{package}").into()),
         );
-        let errand = Errand {
+        let errand = ModuleSetupCommand {
             argv,
             folder: folder.to_owned(),
             readable: prefixes_of(found),
@@ -191,11 +191,11 @@ pub(super) async fn frozen(
     supply: &Supply,
     (python, folder): (&Path, &Path),
     readable: Vec<PathBuf>,
-    progress: &mut (dyn FnMut(Progress) + Send),
+    progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
 ) -> Result<Vec<String>, RunError> {
     const LIST: &str = "import importlib.metadata as m\n\
                         print('\\n'.join(sorted(f\"{d.metadata['Name']}=={d.version}\" for d in m.distributions())))";
-    let errand = Errand {
+    let errand = ModuleSetupCommand {
         argv: vec![
             python.as_os_str().to_owned(),
             "-I".into(),

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::amplifier::{
-    cache::{Cache, CacheError},
+    cache::{CacheError, ModuleCache},
     fetch::hex,
-    supply::{Progress, Reach, Supply},
+    supply::{ModuleFetchPolicy, ModuleSetupProgress, Supply},
 };
 
 use super::{
     Anew, ENVIRONMENTS, Needs,
-    install::{self, Failed, Installer},
+    install::{self, InstallFailures, Installer},
     python::Python,
 };
 
@@ -34,13 +34,13 @@ pub(super) struct EnvironmentRecord {
     /// What came of them.
     pub(super) packages: Vec<String>,
     /// Modules that could not be had, with what was said.
-    pub(super) failed: Failed,
+    pub(super) failed: InstallFailures,
     /// What the files look like from outside.
     look: String,
 }
 
 /// What came of making an environment.
-pub(super) enum Made {
+pub(super) enum EnvironmentBuild {
     Here {
         record: EnvironmentRecord,
         folder: PathBuf,
@@ -55,7 +55,7 @@ pub(super) enum Made {
 /// One set of requirements for one Python.
 pub(super) struct Set<'a> {
     pub(super) supply: &'a Supply,
-    pub(super) cache: &'a Cache,
+    pub(super) cache: &'a ModuleCache,
     pub(super) python: &'a Python,
     pub(super) requirements: Vec<String>,
 }
@@ -75,17 +75,17 @@ impl Set<'_> {
         &self,
         needs: &[Needs<'_>],
         anew: Anew,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Made, CacheError> {
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<EnvironmentBuild, CacheError> {
         let inside = format!("{ENVIRONMENTS}/{}", self.key());
         let before = self.made_before(&inside, anew);
-        if let Before::Good(made) = before {
+        if let EarlierEnvironment::Good(made) = before {
             return Ok(made);
         }
-        if self.supply.reach == Reach::Offline {
+        if self.supply.reach == ModuleFetchPolicy::Offline {
             return Ok(match before {
-                Before::Good(made) | Before::WithFailures(made) => made,
-                Before::Nothing => Made::Nothing {
+                EarlierEnvironment::Good(made) | EarlierEnvironment::WithFailures(made) => made,
+                EarlierEnvironment::Nothing => EnvironmentBuild::Nothing {
                     why: "are not installed, and nothing may be fetched\n\
                           hint: `toolpost modules fetch` installs them"
                         .to_owned(),
@@ -95,13 +95,13 @@ impl Set<'_> {
         let _locked = self.cache.lock(&self.key(), progress).await?;
         // Another host may have been here while this one waited.
         match self.made_before(&inside, anew) {
-            Before::Good(made) => Ok(made),
-            Before::WithFailures(Made::Here { record, folder }) => {
+            EarlierEnvironment::Good(made) => Ok(made),
+            EarlierEnvironment::WithFailures(EnvironmentBuild::Here { record, folder }) => {
                 self.retried(needs, (&inside, folder), record, progress)
                     .await
             }
-            Before::WithFailures(made) => Ok(made),
-            Before::Nothing => self.make(needs, &inside, progress).await,
+            EarlierEnvironment::WithFailures(made) => Ok(made),
+            EarlierEnvironment::Nothing => self.make(needs, &inside, progress).await,
         }
     }
 
@@ -109,8 +109,8 @@ impl Set<'_> {
         &self,
         needs: &[Needs<'_>],
         inside: &str,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Made, CacheError> {
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<EnvironmentBuild, CacheError> {
         // One that is half made has no record, and is never used.
         self.cache.clear(inside)?;
         self.cache.folder(inside)?;
@@ -120,7 +120,7 @@ impl Set<'_> {
             Ok((packages, failed)) => self.kept(inside, folder, packages, failed),
             Err(error) => {
                 self.cache.clear(inside)?;
-                Ok(Made::Nothing {
+                Ok(EnvironmentBuild::Nothing {
                     why: format!("cannot be installed: {error}"),
                 })
             }
@@ -133,8 +133,8 @@ impl Set<'_> {
         needs: &[Needs<'_>],
         (inside, folder): (&str, PathBuf),
         record: EnvironmentRecord,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Made, CacheError> {
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<EnvironmentBuild, CacheError> {
         let had = |needs: &&Needs<'_>| {
             record
                 .failed
@@ -172,8 +172,8 @@ impl Set<'_> {
         inside: &str,
         folder: PathBuf,
         packages: Vec<String>,
-        failed: Failed,
-    ) -> Result<Made, CacheError> {
+        failed: InstallFailures,
+    ) -> Result<EnvironmentBuild, CacheError> {
         let look =
             install::look(self.cache.dir(), inside).map_err(|error| self.cache.failed(error))?;
         let (python, requirements) = (self.python.identity(), self.requirements.clone());
@@ -186,28 +186,28 @@ impl Set<'_> {
         };
         self.cache
             .keep_record(&format!("{inside}/{RECORD}"), &record)?;
-        Ok(Made::Here { record, folder })
+        Ok(EnvironmentBuild::Here { record, folder })
     }
 
     /// What is there. One that is damaged concerns the modules that need it, and nobody else.
-    fn made_before(&self, inside: &str, anew: Anew) -> Before {
+    fn made_before(&self, inside: &str, anew: Anew) -> EarlierEnvironment {
         let name = format!("{inside}/{RECORD}");
         if anew == Anew::Everything {
-            return Before::Nothing;
+            return EarlierEnvironment::Nothing;
         }
         let folder = self.cache.path_of(inside);
         let record = match self.cache.record::<EnvironmentRecord>(&name) {
             Ok(Some(record)) => record,
-            Ok(None) => return Before::Nothing,
+            Ok(None) => return EarlierEnvironment::Nothing,
             Err(_) => {
-                return Before::Good(Made::Nothing {
+                return EarlierEnvironment::Good(EnvironmentBuild::Nothing {
                     why: changed(&folder),
                 });
             }
         };
         let sound = install::look(self.cache.dir(), inside).is_ok_and(|look| look == record.look);
         if !sound || record.requirements != self.requirements {
-            return Before::Good(Made::Nothing {
+            return EarlierEnvironment::Good(EnvironmentBuild::Nothing {
                 why: changed(&folder),
             });
         }
@@ -216,21 +216,21 @@ impl Set<'_> {
             Anew::WhatFailed | Anew::Everything => true,
         };
         let failed = !record.failed.is_empty();
-        let made = Made::Here { record, folder };
+        let made = EnvironmentBuild::Here { record, folder };
         if failed && again {
-            Before::WithFailures(made)
+            EarlierEnvironment::WithFailures(made)
         } else {
-            Before::Good(made)
+            EarlierEnvironment::Good(made)
         }
     }
 }
 
 /// What an earlier start left.
-enum Before {
+enum EarlierEnvironment {
     /// Use it.
-    Good(Made),
+    Good(EnvironmentBuild),
     /// It can be used, and what is missing may be there by now.
-    WithFailures(Made),
+    WithFailures(EnvironmentBuild),
     Nothing,
 }
 

@@ -8,16 +8,16 @@ use std::{
 use tokio::time::timeout;
 use toolpost_amplifier::{ToolResult, into_outcome};
 use toolpost_model::{
-    ArtifactError, ArtifactRef, CallContext, Content, ErrorClass, LogLevel, ToolCall, ToolFailure,
-    ToolId, ToolOutput, Truncation,
+    ArtifactError, ArtifactRef, CallContext, ErrorClass, LogLevel, ResultContent, ToolCall,
+    ToolFailure, ToolId, ToolOutput, Truncation,
 };
 
 use super::{
-    listing::{Listing, Place},
+    listing::{BridgeToolAddress, ModuleSetListing},
     plugin,
-    process::{Bridge, NoAnswer, Pending, read},
-    protocol::{CallResult, Cut, Order, Piece},
-    seat::{Mounted, Seat},
+    process::{BridgeProcess, NoAnswer, PendingBridgeAnswer, read},
+    protocol::{BridgeCallReply, BridgeOrder, BridgePieceReply, BridgeResultTruncation},
+    seat::{SessionMount, SessionMountKeeper},
     set::ModuleSet,
 };
 
@@ -31,7 +31,7 @@ const PREVIEW: usize = 4 << 10;
 /// Runs a call.
 pub(super) async fn run(
     set: &Arc<ModuleSet>,
-    seat: &Arc<Seat>,
+    seat: &Arc<SessionMountKeeper>,
     tool: &ToolId,
     call: ToolCall,
 ) -> Result<ToolOutput, ToolFailure> {
@@ -40,7 +40,7 @@ pub(super) async fn run(
     let place = place_of(tool, &mounted.listing, &set.listing())?;
     let invocation = context.invocation_id().to_string();
     let span = context.trace();
-    let order = Order::Call {
+    let order = BridgeOrder::Call {
         mount: mounted.mount,
         module: &place.module,
         tool: &place.tool,
@@ -71,9 +71,9 @@ pub(super) async fn run(
 /// The mount of the session, made where there is none.
 pub(super) async fn mounted_for(
     set: &Arc<ModuleSet>,
-    seat: &Arc<Seat>,
+    seat: &Arc<SessionMountKeeper>,
     context: &CallContext,
-) -> Result<Mounted, ToolFailure> {
+) -> Result<SessionMount, ToolFailure> {
     tokio::select! {
         mounted = seat.mounted(set) => mounted,
         () = context.canceled() => {
@@ -86,14 +86,14 @@ pub(super) async fn mounted_for(
 /// Sends an order on behalf of a call, and waits for the answer or until the call is told to stop. With the answer comes the
 /// number that the order had.
 pub(super) async fn send(
-    mounted: &Mounted,
-    order: Order<'_>,
+    mounted: &SessionMount,
+    order: BridgeOrder<'_>,
     context: &CallContext,
     what: String,
 ) -> (u64, Result<Vec<u8>, ToolFailure>) {
     let pending = mounted.bridge.call(order, context);
     let id = pending.id;
-    let mut running = Running {
+    let mut running = RunningBridgeRequest {
         bridge: Arc::clone(&mounted.bridge),
         pending: Some(pending),
         what,
@@ -102,7 +102,11 @@ pub(super) async fn send(
 }
 
 /// Where a session finds a tool: by what its own mount brought, else by what others brought.
-fn place_of(tool: &ToolId, own: &Listing, all: &Listing) -> Result<Place, ToolFailure> {
+fn place_of(
+    tool: &ToolId,
+    own: &ModuleSetListing,
+    all: &ModuleSetListing,
+) -> Result<BridgeToolAddress, ToolFailure> {
     let unavailable = |message: String| {
         Err(ToolFailure::of(ErrorClass::DependencyUnavailable, message).untouched())
     };
@@ -119,13 +123,13 @@ fn place_of(tool: &ToolId, own: &Listing, all: &Listing) -> Result<Place, ToolFa
 }
 
 /// A request under way. Dropped before its answer, it is stopped all the same.
-pub(super) struct Running {
-    pub(super) bridge: Arc<Bridge>,
-    pub(super) pending: Option<Pending>,
+pub(super) struct RunningBridgeRequest {
+    pub(super) bridge: Arc<BridgeProcess>,
+    pub(super) pending: Option<PendingBridgeAnswer>,
     pub(super) what: String,
 }
 
-impl Running {
+impl RunningBridgeRequest {
     async fn until_answered(&mut self, context: &CallContext) -> Result<Vec<u8>, ToolFailure> {
         let Some(pending) = &mut self.pending else {
             return Err(ToolFailure::new("it was sent nowhere"));
@@ -160,7 +164,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningBridgeRequest {
     fn drop(&mut self) {
         let Some(pending) = self.pending.take() else {
             return;
@@ -169,7 +173,7 @@ impl Drop for Running {
             let (bridge, call, what) = (Arc::clone(&self.bridge), pending.id, self.what.clone());
             runtime.spawn(async move {
                 let _ = stop(Arc::clone(&bridge), pending, what).await;
-                bridge.tell(Order::Release { call });
+                bridge.tell(BridgeOrder::Release { call });
             });
         }
     }
@@ -177,8 +181,8 @@ impl Drop for Running {
 
 /// Tells a request to stop, and ends the whole process where it does not.
 async fn stop(
-    bridge: Arc<Bridge>,
-    mut pending: Pending,
+    bridge: Arc<BridgeProcess>,
+    mut pending: PendingBridgeAnswer,
     what: String,
 ) -> Result<Vec<u8>, ToolFailure> {
     bridge.cancel(pending.id);
@@ -195,16 +199,16 @@ async fn stop(
 async fn outcome(
     line: &[u8],
     call: u64,
-    bridge: &Bridge,
+    bridge: &BridgeProcess,
     context: &CallContext,
 ) -> Result<ToolOutput, ToolFailure> {
-    let CallResult {
+    let BridgeCallReply {
         result,
         cut,
         extras,
     } = read(line).map_err(NoAnswer::into_failure)?;
     let waits = cut.as_ref().is_some_and(|cut| cut.waiting > 0);
-    let waiting = waits.then(|| Waiting { bridge, call });
+    let waiting = waits.then(|| OversizedBridgeResult { bridge, call });
     let result = ToolResult::parse(result.get()).map_err(|error| {
         ToolFailure::new(format!(
             "the result of the tool does not fit the contract: {error}"
@@ -241,20 +245,24 @@ async fn outcome(
 }
 
 /// A result that was too large to be sent, waiting in the bridge. It is let go of when this is dropped.
-struct Waiting<'a> {
-    bridge: &'a Bridge,
+struct OversizedBridgeResult<'a> {
+    bridge: &'a BridgeProcess,
     call: u64,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for OversizedBridgeResult<'_> {
     fn drop(&mut self) {
-        self.bridge.tell(Order::Release { call: self.call });
+        self.bridge.tell(BridgeOrder::Release { call: self.call });
     }
 }
 
-impl Waiting<'_> {
+impl OversizedBridgeResult<'_> {
     /// Fetches the whole, piece by piece and no faster than it is written.
-    async fn keep(&self, cut: &Cut, context: &CallContext) -> Option<ArtifactRef> {
+    async fn keep(
+        &self,
+        cut: &BridgeResultTruncation,
+        context: &CallContext,
+    ) -> Option<ArtifactRef> {
         match self.fetch(cut, context).await {
             Ok(kept) => Some(kept),
             Err(why) => {
@@ -267,15 +275,19 @@ impl Waiting<'_> {
         }
     }
 
-    async fn fetch(&self, cut: &Cut, context: &CallContext) -> Result<ArtifactRef, NotKept> {
+    async fn fetch(
+        &self,
+        cut: &BridgeResultTruncation,
+        context: &CallContext,
+    ) -> Result<ArtifactRef, NotKept> {
         let mut sink = context
             .create_artifact("result", cut.media_type.as_str())
             .await?;
         let mut at = 0;
         loop {
-            let Piece { text } = self
+            let BridgePieceReply { text } = self
                 .bridge
-                .ask(Order::Piece {
+                .ask(BridgeOrder::Piece {
                     call: self.call,
                     at,
                 })
@@ -305,12 +317,16 @@ impl From<NoAnswer> for NotKept {
 }
 
 /// Leaves what is to be shown of a result that was cut, with a note of where the rest is.
-fn shorten(content: &mut Vec<Content>, cut: &Cut, kept: Option<&ArtifactRef>) -> Truncation {
+fn shorten(
+    content: &mut Vec<ResultContent>,
+    cut: &BridgeResultTruncation,
+    kept: Option<&ArtifactRef>,
+) -> Truncation {
     let mut shown = cut.shown;
     if kept.is_some() {
         shown = 0;
         for piece in content.iter_mut() {
-            if let Content::Text { text } = piece {
+            if let ResultContent::Text { text } = piece {
                 let room = PREVIEW.saturating_sub(usize::try_from(shown).unwrap_or(usize::MAX));
                 text.truncate(text.floor_char_boundary(room));
                 shown += text.len() as u64;
@@ -318,21 +334,21 @@ fn shorten(content: &mut Vec<Content>, cut: &Cut, kept: Option<&ArtifactRef>) ->
         }
     }
     let truncation = truncation(
-        &Cut {
+        &BridgeResultTruncation {
             shown,
             ..cut.clone()
         },
         kept,
     );
-    content.push(Content::text(format!(
+    content.push(ResultContent::text(format!(
         "[{}]",
         truncation.hint.as_deref().unwrap_or_default()
     )));
     truncation
 }
 
-fn truncation(cut: &Cut, kept: Option<&ArtifactRef>) -> Truncation {
-    let Cut {
+fn truncation(cut: &BridgeResultTruncation, kept: Option<&ArtifactRef>) -> Truncation {
+    let BridgeResultTruncation {
         shown,
         total,
         content,

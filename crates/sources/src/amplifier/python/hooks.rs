@@ -17,10 +17,10 @@ use super::{
         unloaded::observer_hint,
         witnessing::EventTaker,
     },
-    call::Running,
-    listing::Listing,
+    call::RunningBridgeRequest,
+    listing::ModuleSetListing,
     process::{NoAnswer, read},
-    protocol::{Emitted, Order},
+    protocol::{BridgeEmitReply, BridgeOrder},
     set::ModuleSet,
 };
 
@@ -128,7 +128,7 @@ impl PythonDesk {
 
     /// The modules that should have heard an event in a session and did not: those whose handlers this mount or the
     /// first one had, and those that are there to look at calls, were it only in another session.
-    fn deaf(&self, event: &str, own: &Listing, asked: &[String]) -> Option<HookResult> {
+    fn deaf(&self, event: &str, own: &ModuleSetListing, asked: &[String]) -> Option<HookResult> {
         let mut expected: BTreeSet<String> =
             self.set.listing().hearing(event).into_iter().collect();
         expected.extend(own.hearing(event));
@@ -175,7 +175,7 @@ impl PythonDesk {
             .map_err(|failure| HookError(failure.message))?;
         let limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
         let standings = self.all_standings(event);
-        let order = Order::Emit {
+        let order = BridgeOrder::Emit {
             mount: mounted.mount,
             event,
             data,
@@ -184,13 +184,13 @@ impl PythonDesk {
         };
         let pending = mounted.bridge.request(order);
         let what = format!("a hook at `{event}`");
-        let mut running = Running {
+        let mut running = RunningBridgeRequest {
             bridge: Arc::clone(&mounted.bridge),
             pending: Some(pending),
             what,
         };
         let line = running.answered().await.map_err(broken)?;
-        let Emitted { result, asked } = read(&line).map_err(broken)?;
+        let BridgeEmitReply { result, asked } = read(&line).map_err(broken)?;
         mounted.bridge.works();
         let answer = HookResult::read(&result).map_err(|unfit| HookError(unfit.to_string()))?;
         if answer.action == HookAction::Deny {

@@ -7,21 +7,23 @@ use std::{
 
 use serde_json::{Value, json};
 use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleKind, ToolSpec, events};
-use toolpost_model::{CancelSupport, Declaration, ExecutionKind, Loading, SourceProblem, ToolId};
+use toolpost_model::{
+    CancelSupport, Declaration, ExecutionKind, LoadingStrategy, SourceProblem, ToolId,
+};
 
 use super::{
     super::declared::{counted, declare, declined, not_loaded, problem, reduced},
     BridgedModule, LoadedPlugin,
     plugin::{self, MessageTaker},
-    protocol::{MountedModule, MountedPlugin, MountedTool},
+    protocol::{BridgeTool, MountedModule, MountedPlugin},
 };
 
 /// The tools, and what is missing.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Listing {
+pub(super) struct ModuleSetListing {
     pub(super) declarations: Vec<Declaration>,
     /// Where a tool is found in the bridge.
-    pub(super) places: BTreeMap<ToolId, Place>,
+    pub(super) places: BTreeMap<ToolId, BridgeToolAddress>,
     pub(super) failures: Vec<LoadFailure>,
     /// Those of them that should look at calls and cannot.
     pub(super) blind: Vec<LoadFailure>,
@@ -42,12 +44,12 @@ pub(super) struct Listing {
 
 /// A tool in the bridge.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct BridgeToolAddress {
     pub(super) module: String,
     pub(super) tool: String,
 }
 
-impl Listing {
+impl ModuleSetListing {
     /// From what a mount brought.
     pub(super) fn of(planned: &[BridgedModule], mounted: Vec<MountedModule>) -> Self {
         let mut listing = Self::default();
@@ -196,7 +198,7 @@ impl Listing {
         self.plugins.push(loaded);
     }
 
-    fn add(&mut self, planned: &BridgedModule, tool: MountedTool) {
+    fn add(&mut self, planned: &BridgedModule, tool: BridgeTool) {
         if let Some(definition) = &tool.definition {
             match plugin::declare_tool(&planned.planned.id, &tool.name, definition) {
                 Ok((declaration, problems)) => {
@@ -227,7 +229,7 @@ impl Listing {
     }
 
     fn add_declared(&mut self, planned: &BridgedModule, tool: String, declaration: Declaration) {
-        let place = Place {
+        let place = BridgeToolAddress {
             module: planned.planned.id.to_string(),
             tool,
         };
@@ -326,7 +328,7 @@ pub(super) fn ask_declaration(id: ToolId) -> Declaration {
     }));
     declaration.toolkit = ModuleId::new("amplifier").to_string();
     // Agents ask people themselves.
-    declaration.loading = Loading::Internal;
+    declaration.loading = LoadingStrategy::Internal;
     declaration.interface.permission.approval_required = true;
     declaration.interface.safety.requires_user_interaction = true;
     declaration.interface.rendering.subject_argument = Some("question".to_owned());

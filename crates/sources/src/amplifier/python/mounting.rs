@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use toolpost_model::{InvocationId, ToolFailure};
 
 use super::{
-    listing::Listing,
-    process::{Bridge, NoAnswer},
-    protocol::{Listed, Order},
-    seat::Mounted,
+    listing::ModuleSetListing,
+    process::{BridgeProcess, NoAnswer},
+    protocol::{BridgeMountReply, BridgeOrder},
+    seat::SessionMount,
     set::ModuleSet,
 };
 
@@ -29,7 +29,7 @@ pub(super) struct GivenUp {
 
 /// Which mount of a set it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum MountOccasion {
     /// Nothing else happens in the process, so whatever happens is its doing.
     First,
     Later,
@@ -37,7 +37,7 @@ enum Turn {
 
 /// How modules are mounted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum MountConcurrency {
     /// A slow one does not hold up those after it.
     Overlapping,
     /// One is at work at a time, so that it is known who ends the process.
@@ -54,11 +54,11 @@ struct NotMounted {
 impl ModuleSet {
     /// Mounts every module for the first time, to see what they bring. Modules that took too long are not waited for
     /// again.
-    pub(super) async fn first_mount(&self) -> Result<Mounted, ToolFailure> {
+    pub(super) async fn first_mount(&self) -> Result<SessionMount, ToolFailure> {
         // Whose it will be is not known yet, and two sessions may never see the same id.
         let session = InvocationId::new().to_string();
         let mounted = self
-            .mount_without_the_broken(Turn::First, &session, &Map::new())
+            .mount_without_the_broken(MountOccasion::First, &session, &Map::new())
             .await?;
         let mut given_up = self.given_up.lock();
         for (place, message) in &mounted.listing.late {
@@ -74,18 +74,18 @@ impl ModuleSet {
         &self,
         session: &str,
         remembered: &Map<String, Value>,
-    ) -> Result<Mounted, ToolFailure> {
-        self.mount_without_the_broken(Turn::Later, session, remembered)
+    ) -> Result<SessionMount, ToolFailure> {
+        self.mount_without_the_broken(MountOccasion::Later, session, remembered)
             .await
     }
 
     async fn mount_without_the_broken(
         &self,
-        turn: Turn,
+        turn: MountOccasion,
         session: &str,
         remembered: &Map<String, Value>,
-    ) -> Result<Mounted, ToolFailure> {
-        let mut way = Way::Overlapping;
+    ) -> Result<SessionMount, ToolFailure> {
+        let mut way = MountConcurrency::Overlapping;
         loop {
             let bridge = self.bridge().await?;
             let NotMounted { failure, at_work } =
@@ -96,21 +96,21 @@ impl ModuleSet {
             match (way, at_work.len(), at_work.first()) {
                 (_, _, None) => return Err(failure),
                 // It may have been any of them.
-                (Way::Overlapping, 2.., _) => way = Way::Apart,
+                (MountConcurrency::Overlapping, 2.., _) => way = MountConcurrency::Apart,
                 // Each module has few tries, so this ends.
-                (Way::Overlapping | Way::Apart, _, Some(place)) => {
+                (MountConcurrency::Overlapping | MountConcurrency::Apart, _, Some(place)) => {
                     self.blame(turn, *place, &failure);
-                    way = Way::Overlapping;
+                    way = MountConcurrency::Overlapping;
                 }
             }
         }
     }
 
-    fn blame(&self, turn: Turn, place: usize, failure: &ToolFailure) {
+    fn blame(&self, turn: MountOccasion, place: usize, failure: &ToolFailure) {
         let mut given_up = self.given_up.lock();
         let deaths = given_up.deaths.entry(place).or_default();
         *deaths += 1;
-        if turn == Turn::First || *deaths > COINCIDENCES {
+        if turn == MountOccasion::First || *deaths > COINCIDENCES {
             let reason = format!("mounting it ended the process: {}", failure.message);
             given_up.reasons.insert(place, reason);
         }
@@ -118,12 +118,12 @@ impl ModuleSet {
 
     async fn try_mount(
         &self,
-        bridge: Arc<Bridge>,
-        way: Way,
+        bridge: Arc<BridgeProcess>,
+        way: MountConcurrency,
         session: &str,
         remembered: &Map<String, Value>,
-    ) -> Result<Mounted, NotMounted> {
-        let mount = Mounted::next_number();
+    ) -> Result<SessionMount, NotMounted> {
+        let mount = SessionMount::next_number();
         let workspace = self
             .blueprint
             .children
@@ -137,8 +137,8 @@ impl ModuleSet {
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let without = self.given_up.lock().reasons.clone();
         let (capabilities, without) = (&capabilities, &without);
-        let apart = way == Way::Apart;
-        let order = Order::Mount {
+        let apart = way == MountConcurrency::Apart;
+        let order = BridgeOrder::Mount {
             mount,
             session,
             limit_ms,
@@ -152,7 +152,7 @@ impl ModuleSet {
             .saturating_mul(modules.saturating_mul(2))
             .saturating_add(limit);
         bridge.begin_mount(mount);
-        let asked = tokio::time::timeout(whole, bridge.ask::<Listed>(order)).await;
+        let asked = tokio::time::timeout(whole, bridge.ask::<BridgeMountReply>(order)).await;
         let at_work = bridge.mounted(mount);
         let listed = match asked {
             Ok(Ok(listed)) => listed,
@@ -176,8 +176,11 @@ impl ModuleSet {
                 return Err(NotMounted { failure, at_work });
             }
         };
-        let listing = Arc::new(Listing::of(&self.blueprint.modules, listed.modules));
-        Ok(Mounted {
+        let listing = Arc::new(ModuleSetListing::of(
+            &self.blueprint.modules,
+            listed.modules,
+        ));
+        Ok(SessionMount {
             bridge,
             mount,
             listing,

@@ -18,15 +18,15 @@ use serde_json::{Map, Value, json};
 use toolpost_a2e::projection::{self, CallResponseView};
 use toolpost_amplifier::{ToolResult as ModuleResult, into_outcome};
 use toolpost_model::{
-    CallContext, ErrorClass, EventBody, LogLevel, NestedCall, Progress, SessionId, ToolCall,
-    ToolFailure, ToolId, ToolOutput, ToolResult, Truncation,
+    CallContext, ErrorClass, EventBody, LogLevel, NestedCall, SessionId, ToolCall, ToolFailure,
+    ToolId, ToolOutput, ToolProgress, ToolResult, Truncation,
 };
 
 use super::{
     call::{mounted_for, send},
     process::{NoAnswer, read},
-    protocol::{HandledMessage, MountedPlugin, Order, ResultExtras},
-    seat::Seat,
+    protocol::{BridgeOrder, HandledMessage, MountedPlugin, ResultExtras},
+    seat::SessionMountKeeper,
     set::ModuleSet,
     settings::{BridgedModule, PythonPackage},
 };
@@ -247,7 +247,7 @@ fn error_message(class: ErrorClass, code: Option<&str>, message: &str) -> Value 
 /// One step: hands the message to one plugin and waits for its answer.
 pub(super) async fn hand_over(
     set: &Arc<ModuleSet>,
-    seat: &Arc<Seat>,
+    seat: &Arc<SessionMountKeeper>,
     taker: &MessageTaker,
     call: ToolCall,
 ) -> Result<ToolOutput, ToolFailure> {
@@ -267,7 +267,7 @@ pub(super) async fn hand_over(
     message.insert("type".to_owned(), Value::from(taker.kind.as_str()));
     let message = Value::Object(message);
     let span = context.trace();
-    let order = Order::Message {
+    let order = BridgeOrder::Message {
         mount: mounted.mount,
         module: &taker.plugin,
         message: &message,
@@ -362,7 +362,7 @@ pub(super) fn event_body(kind: String, data: Value) -> EventBody {
     match (kind.as_str(), text("message")) {
         ("progress", message) if has_only(&["pct", "message"]) => {
             let percent = data.get("pct").and_then(Value::as_f64);
-            EventBody::Progress(Progress {
+            EventBody::Progress(ToolProgress {
                 message: message.unwrap_or_default(),
                 percent,
                 done: None,

@@ -15,37 +15,37 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, oneshot, watch};
 use toolpost_model::{AppliedSandbox, CallContext, ErrorClass, ToolFailure};
-use toolpost_sandbox::Ended;
+use toolpost_sandbox::CommandExit;
 
 use super::{
     CoreInUse,
-    protocol::{Failure, Numbered, Order, Tag},
+    protocol::{BridgeFailureReply, BridgeLineTag, BridgeOrder, NumberedBridgeOrder},
 };
 
-pub(super) use ears::Told;
+pub(super) use ears::BridgeNotice;
 pub(super) use start::{Blueprint, NotStarted};
 
 /// A bridge process. Dropped, it is asked to clean up, and then ended with all it started.
-pub(super) struct Bridge {
+pub(super) struct BridgeProcess {
     pub(super) core: CoreInUse,
     pub(super) applied: AppliedSandbox,
-    desk: Arc<Desk>,
+    desk: Arc<BridgeRequestRegistry>,
     orders: mpsc::UnboundedSender<Vec<u8>>,
     end: mpsc::UnboundedSender<String>,
-    gone: watch::Receiver<Option<Arc<Gone>>>,
+    gone: watch::Receiver<Option<Arc<BridgeExit>>>,
     /// A call went well since it started, so it is worth another start at once.
     proven: Arc<AtomicBool>,
 }
 
 /// A process, as whoever starts the next one remembers it.
-pub(super) struct Life {
-    gone: watch::Receiver<Option<Arc<Gone>>>,
+pub(super) struct BridgeExitWatch {
+    gone: watch::Receiver<Option<Arc<BridgeExit>>>,
     proven: Arc<AtomicBool>,
 }
 
 /// What an end means for the next start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum BridgeExitKind {
     /// It did nothing but end.
     InVain,
     /// It had done some work.
@@ -54,21 +54,21 @@ pub(super) enum Ending {
     Unwanted,
 }
 
-impl Life {
+impl BridgeExitWatch {
     /// How it ended, if it did.
-    pub(super) fn ending(&self) -> Option<Ending> {
+    pub(super) fn ending(&self) -> Option<BridgeExitKind> {
         let gone = self.gone.borrow().clone()?;
         Some(match (gone.unwanted, self.proven.load(Ordering::Relaxed)) {
-            (true, _) => Ending::Unwanted,
-            (false, true) => Ending::Proven,
-            (false, false) => Ending::InVain,
+            (true, _) => BridgeExitKind::Unwanted,
+            (false, true) => BridgeExitKind::Proven,
+            (false, false) => BridgeExitKind::InVain,
         })
     }
 }
 
 /// Who waits for what.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct BridgeRequestRegistry {
     numbers: AtomicU64,
     waiting: Mutex<HashMap<u64, Waiter>>,
     /// The places of the modules that are being mounted, by mount.
@@ -78,15 +78,15 @@ pub(super) struct Desk {
 }
 
 struct Waiter {
-    answer: oneshot::Sender<Result<Vec<u8>, Arc<Gone>>>,
+    answer: oneshot::Sender<Result<Vec<u8>, Arc<BridgeExit>>>,
     /// For a call: where its events go.
     call: Option<Arc<ears::CallSide>>,
 }
 
 /// How a process ended.
 #[derive(Debug)]
-pub(super) struct Gone {
-    pub(super) ended: Option<Ended>,
+pub(super) struct BridgeExit {
+    pub(super) ended: Option<CommandExit>,
     /// Why the host ended it, if it did.
     pub(super) because: Option<String>,
     /// Nobody had a use for it any more.
@@ -99,36 +99,44 @@ pub(super) struct Gone {
 #[derive(Debug)]
 pub(super) enum NoAnswer {
     /// The bridge said that it could not be done.
-    Failed(Failure),
+    Failed(BridgeFailureReply),
     /// The process is gone.
-    Gone(Arc<Gone>),
+    Gone(Arc<BridgeExit>),
     /// What it said makes no sense.
     Unreadable(String),
 }
 
 /// An answer on its way.
-pub(super) struct Pending {
+pub(super) struct PendingBridgeAnswer {
     pub(super) id: u64,
-    answer: oneshot::Receiver<Result<Vec<u8>, Arc<Gone>>>,
+    answer: oneshot::Receiver<Result<Vec<u8>, Arc<BridgeExit>>>,
 }
 
-impl Bridge {
+impl BridgeProcess {
     /// Sends what nobody answers.
-    pub(super) fn tell(&self, order: Order<'_>) {
+    pub(super) fn tell(&self, order: BridgeOrder<'_>) {
         self.send(None, order);
     }
 
     /// Sends a request.
-    pub(super) fn request(&self, order: Order<'_>) -> Pending {
+    pub(super) fn request(&self, order: BridgeOrder<'_>) -> PendingBridgeAnswer {
         self.send_request(order, None)
     }
 
     /// Sends a call; what it does on its way is told to its context.
-    pub(super) fn call(&self, order: Order<'_>, context: &CallContext) -> Pending {
+    pub(super) fn call(
+        &self,
+        order: BridgeOrder<'_>,
+        context: &CallContext,
+    ) -> PendingBridgeAnswer {
         self.send_request(order, Some(Arc::new(ears::CallSide::new(context.clone()))))
     }
 
-    fn send_request(&self, order: Order<'_>, call: Option<Arc<ears::CallSide>>) -> Pending {
+    fn send_request(
+        &self,
+        order: BridgeOrder<'_>,
+        call: Option<Arc<ears::CallSide>>,
+    ) -> PendingBridgeAnswer {
         let id = self.desk.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, answer) = oneshot::channel();
         self.desk.waiting.lock().insert(
@@ -143,23 +151,26 @@ impl Bridge {
         if let Some(gone) = self.gone() {
             self.desk.fail(&gone);
         }
-        Pending { id, answer }
+        PendingBridgeAnswer { id, answer }
     }
 
     /// Tells a request to stop; its answer still comes.
     pub(super) fn cancel(&self, id: u64) {
-        self.send(Some(id), Order::Cancel);
+        self.send(Some(id), BridgeOrder::Cancel);
     }
 
-    fn send(&self, id: Option<u64>, order: Order<'_>) {
+    fn send(&self, id: Option<u64>, order: BridgeOrder<'_>) {
         // Plain data cannot fail to be written.
-        let mut line = serde_json::to_vec(&Numbered { id, order }).unwrap_or_default();
+        let mut line = serde_json::to_vec(&NumberedBridgeOrder { id, order }).unwrap_or_default();
         line.push(b'\n');
         let _ = self.orders.send(line);
     }
 
     /// A request and its answer, read.
-    pub(super) async fn ask<T: DeserializeOwned>(&self, order: Order<'_>) -> Result<T, NoAnswer> {
+    pub(super) async fn ask<T: DeserializeOwned>(
+        &self,
+        order: BridgeOrder<'_>,
+    ) -> Result<T, NoAnswer> {
         read(&self.request(order).line().await?)
     }
 
@@ -169,8 +180,8 @@ impl Bridge {
     }
 
     /// What is remembered of it.
-    pub(super) fn life(&self) -> Life {
-        Life {
+    pub(super) fn life(&self) -> BridgeExitWatch {
+        BridgeExitWatch {
             gone: self.gone.clone(),
             proven: Arc::clone(&self.proven),
         }
@@ -192,7 +203,7 @@ impl Bridge {
     }
 
     /// How it ended, if it did.
-    pub(super) fn gone(&self) -> Option<Arc<Gone>> {
+    pub(super) fn gone(&self) -> Option<Arc<BridgeExit>> {
         self.gone.borrow().clone()
     }
 
@@ -204,7 +215,7 @@ impl Bridge {
     }
 }
 
-impl Pending {
+impl PendingBridgeAnswer {
     /// The answer as it came. Can be given up and awaited again.
     pub(super) async fn line(&mut self) -> Result<Vec<u8>, NoAnswer> {
         match (&mut self.answer).await {
@@ -218,7 +229,7 @@ impl Pending {
 /// Reads an answer as what it should be.
 pub(super) fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, NoAnswer> {
     let unreadable = |error: serde_json::Error| NoAnswer::Unreadable(error.to_string());
-    let tag: Tag = serde_json::from_slice(line).map_err(unreadable)?;
+    let tag: BridgeLineTag = serde_json::from_slice(line).map_err(unreadable)?;
     if tag.kind == "failure" {
         return Err(NoAnswer::Failed(
             serde_json::from_slice(line).map_err(unreadable)?,
@@ -227,9 +238,9 @@ pub(super) fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, NoAnswer> {
     serde_json::from_slice(line).map_err(unreadable)
 }
 
-impl Desk {
+impl BridgeRequestRegistry {
     /// Nobody is answered any more.
-    fn fail(&self, gone: &Arc<Gone>) {
+    fn fail(&self, gone: &Arc<BridgeExit>) {
         for (_, waiter) in self.waiting.lock().drain() {
             let _ = waiter.answer.send(Err(Arc::clone(gone)));
         }
@@ -251,25 +262,25 @@ impl Desk {
     }
 }
 
-impl Gone {
+impl BridgeExit {
     /// In words.
     pub(super) fn told(&self) -> String {
         if let Some(because) = &self.because {
             return format!("the process of the Python modules was ended: {because}");
         }
         let how = match self.ended {
-            Some(Ended {
+            Some(CommandExit {
                 out_of_memory: true,
                 ..
             }) => "it ran out of memory".to_owned(),
-            Some(Ended {
+            Some(CommandExit {
                 code: Some(code), ..
             }) => format!("exit code {code}"),
-            Some(Ended {
+            Some(CommandExit {
                 signal: Some(signal),
                 ..
             }) => format!("signal {signal}"),
-            Some(Ended { .. }) | None => "nobody knows how".to_owned(),
+            Some(CommandExit { .. }) | None => "nobody knows how".to_owned(),
         };
         let words = self.last_words.trim();
         let words = if words.is_empty() {
@@ -296,8 +307,8 @@ impl NoAnswer {
     }
 }
 
-fn failed(failure: Failure) -> ToolFailure {
-    let Failure {
+fn failed(failure: BridgeFailureReply) -> ToolFailure {
+    let BridgeFailureReply {
         code,
         message,
         traceback,

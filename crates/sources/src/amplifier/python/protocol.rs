@@ -78,7 +78,7 @@ pub(super) struct ModuleOrder<'a> {
 /// Host to bridge. What has an id gets it when it is sent.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Order<'a> {
+pub(super) enum BridgeOrder<'a> {
     Mount {
         mount: u64,
         session: &'a str,
@@ -158,16 +158,16 @@ pub(super) enum Order<'a> {
 
 /// An order with the id of the request it makes, or that it is about.
 #[derive(Debug, Serialize)]
-pub(super) struct Numbered<'a> {
+pub(super) struct NumberedBridgeOrder<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) id: Option<u64>,
     #[serde(flatten)]
-    pub(super) order: Order<'a>,
+    pub(super) order: BridgeOrder<'a>,
 }
 
 /// What every line of the bridge has: its kind, and whose answer it is.
 #[derive(Debug, Deserialize)]
-pub(super) struct Tag {
+pub(super) struct BridgeLineTag {
     #[serde(rename = "type")]
     pub(super) kind: String,
     #[serde(default)]
@@ -177,7 +177,7 @@ pub(super) struct Tag {
 /// Lines of the bridge that answer nothing.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Word {
+pub(super) enum UnsolicitedBridgeLine {
     Ready {
         core: super::CoreInUse,
         #[serde(default)]
@@ -194,7 +194,7 @@ pub(super) enum Word {
     },
     Output {
         call: u64,
-        stream: Stream,
+        stream: BridgeOutputStream,
         text: String,
     },
     Event {
@@ -268,14 +268,14 @@ pub(super) enum Ask {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Stream {
+pub(super) enum BridgeOutputStream {
     Stdout,
     Stderr,
 }
 
 /// `failure`: the answer to any request that could not be done.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Failure {
+pub(super) struct BridgeFailureReply {
     pub(super) code: String,
     pub(super) message: String,
     #[serde(default)]
@@ -284,11 +284,11 @@ pub(super) struct Failure {
 
 /// `result`.
 #[derive(Debug, Deserialize)]
-pub(super) struct CallResult {
+pub(super) struct BridgeCallReply {
     /// Left as it was written: the order of keys is part of what a model is given.
     pub(super) result: Box<RawValue>,
     #[serde(default)]
-    pub(super) cut: Option<Cut>,
+    pub(super) cut: Option<BridgeResultTruncation>,
     /// What the tool of a plugin has beside it.
     #[serde(default)]
     pub(super) extras: Option<ResultExtras>,
@@ -335,7 +335,7 @@ pub(super) struct FoundTool {
 
 /// A result that was too large to be sent whole: how many bytes of it are there.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Cut {
+pub(super) struct BridgeResultTruncation {
     pub(super) shown: u64,
     pub(super) total: u64,
     /// How many pieces beside the text were left out: they cannot be shown in part.
@@ -348,13 +348,13 @@ pub(super) struct Cut {
 
 /// `piece`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Piece {
+pub(super) struct BridgePieceReply {
     pub(super) text: String,
 }
 
 /// `emitted`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Emitted {
+pub(super) struct BridgeEmitReply {
     pub(super) result: Value,
     /// The modules that have handlers for the event now.
     pub(super) asked: Vec<String>,
@@ -362,20 +362,20 @@ pub(super) struct Emitted {
 
 /// `unmounted`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Unmounted {
+pub(super) struct BridgeUnmountReply {
     #[serde(default)]
     pub(super) problems: Vec<String>,
 }
 
 /// `inspected`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Inspected {
+pub(super) struct BridgeInspectReply {
     pub(super) report: Value,
 }
 
 /// `mounted` and `listed`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Listed {
+pub(super) struct BridgeMountReply {
     pub(super) modules: Vec<MountedModule>,
 }
 
@@ -384,7 +384,7 @@ pub(super) struct Listed {
 pub(super) struct MountedModule {
     pub(super) module: String,
     #[serde(default)]
-    pub(super) tools: Vec<MountedTool>,
+    pub(super) tools: Vec<BridgeTool>,
     /// The events that it has handlers for, as it subscribed to them.
     #[serde(default)]
     pub(super) events: Vec<String>,
@@ -417,7 +417,7 @@ pub(super) struct PluginMessageType {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct MountedTool {
+pub(super) struct BridgeTool {
     pub(super) name: String,
     /// What the tool itself says it is called.
     #[serde(default)]

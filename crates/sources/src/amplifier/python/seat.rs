@@ -10,18 +10,20 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use toolpost_model::{BoxFuture, ErrorClass, SessionId, ToolFailure};
 
-use super::{listing::Listing, process::Bridge, protocol::Order, set::ModuleSet};
+use super::{
+    listing::ModuleSetListing, process::BridgeProcess, protocol::BridgeOrder, set::ModuleSet,
+};
 
 /// A mount in a process.
 #[derive(Clone)]
-pub(super) struct Mounted {
-    pub(super) bridge: Arc<Bridge>,
+pub(super) struct SessionMount {
+    pub(super) bridge: Arc<BridgeProcess>,
     pub(super) mount: u64,
     /// What this mount brought. Another one of the same modules may have brought something else.
-    pub(super) listing: Arc<Listing>,
+    pub(super) listing: Arc<ModuleSetListing>,
 }
 
-impl Mounted {
+impl SessionMount {
     /// Numbers are never used twice, whichever process a mount is in.
     pub(super) fn next_number() -> u64 {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -29,20 +31,20 @@ impl Mounted {
     }
 }
 
-type Mounting = Shared<BoxFuture<'static, Result<Mounted, ToolFailure>>>;
+type Mounting = Shared<BoxFuture<'static, Result<SessionMount, ToolFailure>>>;
 
 /// A session's place.
-pub(super) struct Seat {
+pub(super) struct SessionMountKeeper {
     session: SessionId,
     /// The mount that is being made. It belongs to no call, so a call that is stopped meanwhile leaves it to the next.
     mounting: Mutex<Option<Mounting>>,
-    mounted: Mutex<Option<Mounted>>,
+    mounted: Mutex<Option<SessionMount>>,
     closed: AtomicBool,
     /// Data that modules registered, for the next mount.
     capabilities: Mutex<Map<String, Value>>,
 }
 
-impl Seat {
+impl SessionMountKeeper {
     pub(super) fn new(session: SessionId) -> Self {
         Self {
             session,
@@ -57,7 +59,7 @@ impl Seat {
     pub(super) async fn mounted(
         self: &Arc<Self>,
         set: &Arc<ModuleSet>,
-    ) -> Result<Mounted, ToolFailure> {
+    ) -> Result<SessionMount, ToolFailure> {
         if let Some(mounted) = self.current() {
             return Ok(mounted);
         }
@@ -68,7 +70,7 @@ impl Seat {
     }
 
     /// The mount that is being made, begun where nobody has. `Err`: it is made already.
-    fn under_way(self: &Arc<Self>, set: &Arc<ModuleSet>) -> Result<Mounting, Mounted> {
+    fn under_way(self: &Arc<Self>, set: &Arc<ModuleSet>) -> Result<Mounting, SessionMount> {
         let mut mounting = self.mounting.lock();
         // Looked at under the lock: whoever made one has put it there before it was let go of.
         if let Some(mounted) = self.current() {
@@ -97,12 +99,12 @@ impl Seat {
         Ok(begun)
     }
 
-    async fn make(&self, set: &ModuleSet) -> Result<Mounted, ToolFailure> {
+    async fn make(&self, set: &ModuleSet) -> Result<SessionMount, ToolFailure> {
         if self.closed.load(Ordering::Acquire) {
             return Err(ToolFailure::of(ErrorClass::Canceled, "the session has ended").untouched());
         }
         if let Some(spare) = set.take_spare() {
-            spare.bridge.tell(Order::Adopt {
+            spare.bridge.tell(BridgeOrder::Adopt {
                 mount: spare.mount,
                 session: self.session.as_str(),
             });
@@ -113,7 +115,7 @@ impl Seat {
     }
 
     /// The mount, where it stands.
-    pub(super) fn current(&self) -> Option<Mounted> {
+    pub(super) fn current(&self) -> Option<SessionMount> {
         self.mounted
             .lock()
             .clone()
@@ -121,7 +123,7 @@ impl Seat {
     }
 
     /// Takes the mount away, for good. One that is being made is waited for, so that it is not left behind.
-    pub(super) async fn take(&self) -> Option<Mounted> {
+    pub(super) async fn take(&self) -> Option<SessionMount> {
         self.closed.store(true, Ordering::Release);
         let mounting = self.mounting.lock().clone();
         if let Some(mounting) = mounting {
@@ -133,7 +135,7 @@ impl Seat {
 
     /// Takes in what a mount has now, if it is this session's. Which events its modules should hear stays what it was
     /// when they were mounted: a handler that is gone is missed.
-    pub(super) fn relisted(&self, mount: u64, now: &Listing) {
+    pub(super) fn relisted(&self, mount: u64, now: &ModuleSetListing) {
         if let Some(mounted) = self
             .mounted
             .lock()
@@ -141,7 +143,7 @@ impl Seat {
             .filter(|mounted| mounted.mount == mount)
         {
             let events = mounted.listing.events.clone();
-            mounted.listing = Arc::new(Listing {
+            mounted.listing = Arc::new(ModuleSetListing {
                 events,
                 ..now.clone()
             });

@@ -14,11 +14,17 @@ use toolpost_model::{SessionId, SourceFeed, SourceNotice, ToolFailure, ToolId};
 
 use super::{
     CoreInUse, Isolation, PluginPort, PythonParts,
-    listing::{Listing, Place},
+    listing::{BridgeToolAddress, ModuleSetListing},
     mounting::GivenUp,
-    process::{Blueprint, Bridge, Ending, Life, NoAnswer, NotStarted, Told},
-    protocol::{FoundTool, FoundTools, Inspected, Listed, Order, Unmounted},
-    seat::{Mounted, Seat},
+    process::{
+        Blueprint, BridgeExitKind, BridgeExitWatch, BridgeNotice, BridgeProcess, NoAnswer,
+        NotStarted,
+    },
+    protocol::{
+        BridgeInspectReply, BridgeMountReply, BridgeOrder, BridgeUnmountReply, FoundTool,
+        FoundTools,
+    },
+    seat::{SessionMount, SessionMountKeeper},
 };
 use crate::native::Children;
 
@@ -36,28 +42,28 @@ pub(super) struct ModuleSet {
     me: Weak<Self>,
     /// What the first mount brought, and every tool that came with another. It only grows: what one session loses is
     /// lost to that session.
-    listing: Mutex<Arc<Listing>>,
+    listing: Mutex<Arc<ModuleSetListing>>,
     pub(super) given_up: Mutex<GivenUp>,
     /// Mounts whose tools are not what was listed.
-    changed: Mutex<HashMap<u64, Weak<Bridge>>>,
+    changed: Mutex<HashMap<u64, Weak<BridgeProcess>>>,
     core: Mutex<Option<CoreInUse>>,
     feed: OnceLock<SourceFeed>,
     /// Lines for the operator from before the feed is connected.
     early_lines: Mutex<Vec<String>>,
     /// When plugins were last asked for their tools.
     asked_plugins: Mutex<Option<Instant>>,
-    seats: Mutex<HashMap<SessionId, Arc<Seat>>>,
+    seats: Mutex<HashMap<SessionId, Arc<SessionMountKeeper>>>,
     /// The process that sessions share.
-    shared: tokio::sync::Mutex<Shared>,
+    shared: tokio::sync::Mutex<ModuleSetProcesses>,
     /// The mount that was made to list the tools, until a session takes it.
-    spare: Mutex<Option<Mounted>>,
+    spare: Mutex<Option<SessionMount>>,
 }
 
 #[derive(Default)]
-struct Shared {
-    bridge: Option<Arc<Bridge>>,
+struct ModuleSetProcesses {
+    bridge: Option<Arc<BridgeProcess>>,
     /// Every process that runs, to see how it ends.
-    lives: Vec<Life>,
+    lives: Vec<BridgeExitWatch>,
     /// How often in a row a process ended before it did anything.
     in_vain: u32,
     last_start: Option<Instant>,
@@ -104,14 +110,17 @@ impl ModuleSet {
                 *set.spare.lock() = Some(mounted);
                 listing
             }
-            Err(failure) => Arc::new(Listing::without(&set.blueprint.modules, &failure.message)),
+            Err(failure) => Arc::new(ModuleSetListing::without(
+                &set.blueprint.modules,
+                &failure.message,
+            )),
         };
         *set.listing.lock() = listing;
         set
     }
 
     /// The process that a session's mount goes into.
-    pub(super) async fn bridge(&self) -> Result<Arc<Bridge>, ToolFailure> {
+    pub(super) async fn bridge(&self) -> Result<Arc<BridgeProcess>, ToolFailure> {
         let mut shared = self.shared.lock().await;
         let alone = self.blueprint.settings.isolation == Isolation::Process;
         if let Some(bridge) = shared
@@ -146,7 +155,11 @@ impl ModuleSet {
     }
 
     /// Hears what concerns no single call.
-    fn listen(&self, bridge: &Arc<Bridge>, mut heard: mpsc::UnboundedReceiver<Told>) {
+    fn listen(
+        &self,
+        bridge: &Arc<BridgeProcess>,
+        mut heard: mpsc::UnboundedReceiver<BridgeNotice>,
+    ) {
         let (set, bridge) = (Weak::clone(&self.me), Arc::downgrade(bridge));
         tokio::spawn(async move {
             while let Some(told) = heard.recv().await {
@@ -158,20 +171,21 @@ impl ModuleSet {
         });
     }
 
-    fn hear(&self, bridge: &Arc<Bridge>, told: Told) {
+    fn hear(&self, bridge: &Arc<BridgeProcess>, told: BridgeNotice) {
         match told {
-            Told::Line(line) => self.notify(SourceNotice::Log(line)),
-            Told::Tools { mount } => {
+            BridgeNotice::Line(line) => self.notify(SourceNotice::Log(line)),
+            BridgeNotice::Tools { mount } => {
                 self.changed.lock().insert(mount, Arc::downgrade(bridge));
                 self.notify(SourceNotice::ToolsChanged);
             }
-            Told::Stuck { module } => {
+            BridgeNotice::Stuck { module } => {
                 let because = format!("`{module}` blocks its event loop in a hook");
                 let bridge = Arc::clone(bridge);
                 tokio::spawn(async move { bridge.kill(because).await });
             }
-            Told::Capability { mount, name, value } => {
-                let seats: Vec<Arc<Seat>> = self.seats.lock().values().cloned().collect();
+            BridgeNotice::Capability { mount, name, value } => {
+                let seats: Vec<Arc<SessionMountKeeper>> =
+                    self.seats.lock().values().cloned().collect();
                 for seat in seats {
                     seat.remember(mount, &name, &value);
                 }
@@ -207,20 +221,23 @@ impl ModuleSet {
     }
 
     /// The tools now.
-    pub(super) async fn list(&self) -> Arc<Listing> {
+    pub(super) async fn list(&self) -> Arc<ModuleSetListing> {
         let changed = std::mem::take(&mut *self.changed.lock());
         for (mount, bridge) in changed {
             let Some(bridge) = bridge.upgrade() else {
                 continue;
             };
-            let Ok(listed) = bridge.ask::<Listed>(Order::List { mount }).await else {
+            let Ok(listed) = bridge
+                .ask::<BridgeMountReply>(BridgeOrder::List { mount })
+                .await
+            else {
                 continue;
             };
-            let now = Listing::of(&self.blueprint.modules, listed.modules);
+            let now = ModuleSetListing::of(&self.blueprint.modules, listed.modules);
             let mut listing = self.listing.lock();
             *listing = Arc::new(listing.grown(&now));
             drop(listing);
-            let seats: Vec<Arc<Seat>> = self.seats.lock().values().cloned().collect();
+            let seats: Vec<Arc<SessionMountKeeper>> = self.seats.lock().values().cloned().collect();
             seats.iter().for_each(|seat| seat.relisted(mount, &now));
         }
         self.listing()
@@ -243,7 +260,7 @@ impl ModuleSet {
     }
 
     /// A mount that can be asked what is the same in all of them.
-    fn any_mount(&self) -> Option<Mounted> {
+    fn any_mount(&self) -> Option<SessionMount> {
         let spare = self
             .spare
             .lock()
@@ -262,17 +279,21 @@ impl ModuleSet {
             }
             is_due
         };
-        let Some(Mounted { bridge, mount, .. }) = self.any_mount().filter(|_| is_due) else {
+        let Some(SessionMount { bridge, mount, .. }) = self.any_mount().filter(|_| is_due) else {
             return false;
         };
-        let Ok(listed) = bridge.ask::<Listed>(Order::List { mount }).await else {
+        let Ok(listed) = bridge
+            .ask::<BridgeMountReply>(BridgeOrder::List { mount })
+            .await
+        else {
             return false;
         };
-        let now = Listing::of(&self.blueprint.modules, listed.modules);
+        let now = ModuleSetListing::of(&self.blueprint.modules, listed.modules);
         let mut listing = self.listing.lock();
         let renewed = listing.with_plugin_tools_of(&now);
-        let written =
-            |listing: &Listing| serde_json::to_string(&listing.declarations).unwrap_or_default();
+        let written = |listing: &ModuleSetListing| {
+            serde_json::to_string(&listing.declarations).unwrap_or_default()
+        };
         let has_changed = written(&renewed) != written(&listing);
         if has_changed {
             *listing = Arc::new(renewed);
@@ -282,10 +303,10 @@ impl ModuleSet {
 
     /// What the searches of plugins find, best first.
     pub(super) async fn search_plugins(&self, query: &str, limit: usize) -> Vec<ToolId> {
-        let Some(Mounted { bridge, mount, .. }) = self.any_mount() else {
+        let Some(SessionMount { bridge, mount, .. }) = self.any_mount() else {
             return Vec::new();
         };
-        let order = Order::Search {
+        let order = BridgeOrder::Search {
             mount,
             query,
             tags: &[],
@@ -295,7 +316,9 @@ impl ModuleSet {
         };
         let listing = self.listing();
         let id = |found: &FoundTool| {
-            let is_it = |place: &Place| place.module == found.module && place.tool == found.tool;
+            let is_it = |place: &BridgeToolAddress| {
+                place.module == found.module && place.tool == found.tool
+            };
             listing
                 .places
                 .iter()
@@ -306,16 +329,16 @@ impl ModuleSet {
     }
 
     /// The tools as they were last listed.
-    pub(super) fn listing(&self) -> Arc<Listing> {
+    pub(super) fn listing(&self) -> Arc<ModuleSetListing> {
         Arc::clone(&self.listing.lock())
     }
 
     /// The seat of a session, made where it has none.
-    pub(super) fn seat(&self, session: &SessionId) -> Arc<Seat> {
+    pub(super) fn seat(&self, session: &SessionId) -> Arc<SessionMountKeeper> {
         let mut seats = self.seats.lock();
         let seat = seats
             .entry(session.clone())
-            .or_insert_with(|| Arc::new(Seat::new(session.clone())));
+            .or_insert_with(|| Arc::new(SessionMountKeeper::new(session.clone())));
         Arc::clone(seat)
     }
 
@@ -328,19 +351,21 @@ impl ModuleSet {
     }
 
     /// Cleans up after a session, beside everything else.
-    fn leave(&self, seat: &Arc<Seat>) {
+    fn leave(&self, seat: &Arc<SessionMountKeeper>) {
         let (seat, me) = (Arc::clone(seat), Weak::clone(&self.me));
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         runtime.spawn(async move {
-            let Some(Mounted { bridge, mount, .. }) = seat.take().await else {
+            let Some(SessionMount { bridge, mount, .. }) = seat.take().await else {
                 return;
             };
             if let Some(set) = me.upgrade() {
                 set.blueprint.outlet.forget(mount);
             }
-            let left = bridge.ask::<Unmounted>(Order::Unmount { mount }).await;
+            let left = bridge
+                .ask::<BridgeUnmountReply>(BridgeOrder::Unmount { mount })
+                .await;
             bridge.end_mount(mount);
             if let Ok(left) = left
                 && let Some(set) = me.upgrade()
@@ -353,7 +378,7 @@ impl ModuleSet {
     }
 
     /// The mount that was made to list the tools, if nobody has it yet and it still stands.
-    pub(super) fn take_spare(&self) -> Option<Mounted> {
+    pub(super) fn take_spare(&self) -> Option<SessionMount> {
         self.spare
             .lock()
             .take()
@@ -361,7 +386,7 @@ impl ModuleSet {
     }
 
     /// Tells the handlers of a new mount which modules are not there.
-    pub(super) fn tell_of_failures(&self, mounted: &Mounted) {
+    pub(super) fn tell_of_failures(&self, mounted: &SessionMount) {
         let listing = &mounted.listing;
         let event = events::MODULE_LOAD_FAILED;
         if listing.hearing(event).is_empty() {
@@ -375,7 +400,7 @@ impl ModuleSet {
             .chain(&listing.failures)
         {
             let data = events::module_load_failed(failure);
-            mounted.bridge.tell(Order::Tell {
+            mounted.bridge.tell(BridgeOrder::Tell {
                 mount: mounted.mount,
                 event,
                 data: &data,
@@ -395,13 +420,13 @@ impl ModuleSet {
     pub(super) async fn inspect(&self, request: &Value) -> Result<Value, ToolFailure> {
         let spare = self.spare.lock().clone();
         let of_session = || self.seats.lock().values().find_map(|seat| seat.current());
-        let Some(Mounted { bridge, mount, .. }) = spare.or_else(of_session) else {
+        let Some(SessionMount { bridge, mount, .. }) = spare.or_else(of_session) else {
             return Err(ToolFailure::new(
                 "there is no mount to look at: the modules are not running",
             ));
         };
         let answer = bridge
-            .ask::<Inspected>(Order::Inspect { mount, request })
+            .ask::<BridgeInspectReply>(BridgeOrder::Inspect { mount, request })
             .await;
         answer
             .map(|inspected| inspected.report)
@@ -411,8 +436,8 @@ impl ModuleSet {
     /// Tells the handlers of a session, if it has any, about something that no call waits for.
     pub(super) fn tell_handlers(&self, session: &SessionId, event: &'static str, data: Value) {
         let seat = self.seats.lock().get(session).cloned();
-        if let Some(Mounted { bridge, mount, .. }) = seat.and_then(|seat| seat.current()) {
-            bridge.tell(Order::Tell {
+        if let Some(SessionMount { bridge, mount, .. }) = seat.and_then(|seat| seat.current()) {
+            bridge.tell(BridgeOrder::Tell {
                 mount,
                 event,
                 data: &data,
@@ -428,8 +453,8 @@ impl ModuleSet {
             return;
         };
         runtime.spawn(async move {
-            if let Ok(Mounted { bridge, mount, .. }) = seat.mounted(&set).await {
-                bridge.tell(Order::Tell {
+            if let Ok(SessionMount { bridge, mount, .. }) = seat.mounted(&set).await {
+                bridge.tell(BridgeOrder::Tell {
                     mount,
                     event,
                     data: &data,
@@ -439,15 +464,15 @@ impl ModuleSet {
     }
 }
 
-impl Shared {
+impl ModuleSetProcesses {
     /// Notes how processes ended. One that ended before it did anything makes the next pause longer.
     fn count_deaths(&mut self) {
         for life in std::mem::take(&mut self.lives) {
             match life.ending() {
                 None => self.lives.push(life),
-                Some(Ending::InVain) => self.in_vain = self.in_vain.saturating_add(1),
-                Some(Ending::Proven) => self.in_vain = 0,
-                Some(Ending::Unwanted) => {}
+                Some(BridgeExitKind::InVain) => self.in_vain = self.in_vain.saturating_add(1),
+                Some(BridgeExitKind::Proven) => self.in_vain = 0,
+                Some(BridgeExitKind::Unwanted) => {}
             }
         }
     }

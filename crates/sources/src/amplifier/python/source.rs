@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use toolpost_model::{
-    BoxFuture, CallInput, Declaration, EffectOrigin, Naming, Provenance, Refusal, SandboxPlan,
+    BoxFuture, CallInput, Declaration, EffectOrigin, InputRefusal, Provenance, SandboxPlan,
     SandboxProfile, SessionId, SessionScope, Source, SourceError, SourceFeed, SourceProblem,
-    SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
+    SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput, WireNaming,
 };
 
 use super::{
     call,
     listing::{ask_answer, ask_declaration},
     plugin,
-    seat::Seat,
+    seat::SessionMountKeeper,
     set::ModuleSet,
 };
 
@@ -41,8 +41,8 @@ impl Source for PythonSource {
         EffectOrigin::Claimed
     }
 
-    fn naming(&self) -> Naming {
-        Naming::Bare
+    fn naming(&self) -> WireNaming {
+        WireNaming::Bare
     }
 
     fn provenance(&self) -> Provenance {
@@ -84,7 +84,7 @@ impl Source for PythonSource {
         session: &'a SessionScope,
     ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
         let seat = self.set.seat(&session.session_id);
-        let opened = Opened {
+        let opened = PythonModuleSession {
             set: Arc::clone(&self.set),
             seat,
             session: session.session_id.clone(),
@@ -100,14 +100,14 @@ impl Source for PythonSource {
 }
 
 /// The set, opened for a session. Modules are mounted at the first call, not before.
-struct Opened {
+struct PythonModuleSession {
     set: Arc<ModuleSet>,
-    seat: Arc<Seat>,
+    seat: Arc<SessionMountKeeper>,
     session: SessionId,
 }
 
-impl SourceSession for Opened {
-    fn check(&self, tool: &ToolId, _: &CallInput) -> Result<(), Refusal> {
+impl SourceSession for PythonModuleSession {
+    fn check(&self, tool: &ToolId, _: &CallInput) -> Result<(), InputRefusal> {
         if tool.as_str() == ASK {
             return Ok(());
         }

@@ -6,7 +6,9 @@ use std::{
 
 use serde_json::Map;
 use tempfile::TempDir;
-use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleKind, PlannedModule, Transport};
+use toolpost_amplifier::{
+    LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleTransport, PlannedModule,
+};
 
 use super::resolve;
 
@@ -32,7 +34,7 @@ fn planned(kind: ModuleKind) -> PlannedModule {
     }
 }
 
-fn transport(path: &Path) -> Transport {
+fn transport(path: &Path) -> ModuleTransport {
     resolve(&planned(ModuleKind::Tool), path).unwrap().transport
 }
 
@@ -54,7 +56,7 @@ fn a_folder_is_resolved_by_manifest_then_component_then_package() {
     let module = home.path().join("module");
     assert_eq!(
         transport(&module),
-        Transport::Grpc {
+        ModuleTransport::Grpc {
             endpoint: "localhost:1".to_owned()
         }
     );
@@ -66,26 +68,26 @@ fn a_folder_is_resolved_by_manifest_then_component_then_package() {
     let artifact = module.join("a.wasm").canonicalize().unwrap();
     assert_eq!(
         transport(&module),
-        Transport::Wasm {
+        ModuleTransport::Wasm {
             artifact,
             sha256: None
         }
     );
     assert!(matches!(
         transport(&module.join("a.wasm")),
-        Transport::Wasm { .. }
+        ModuleTransport::Wasm { .. }
     ));
     fs::remove_file(module.join("a.wasm")).unwrap();
-    assert_eq!(transport(&module), Transport::Python);
+    assert_eq!(transport(&module), ModuleTransport::Python);
     assert_eq!(
         transport(&module.join("pkg/__init__.py")),
-        Transport::Python
+        ModuleTransport::Python
     );
     fs::remove_dir_all(module.join("pkg")).unwrap();
     assert_eq!(failure(&module).reason, LoadReason::InvalidPackageLayout);
     fs::create_dir_all(module.join("src/pkg")).unwrap();
     fs::write(module.join("src/pkg/__init__.py"), "").unwrap();
-    assert_eq!(transport(&module), Transport::Python);
+    assert_eq!(transport(&module), ModuleTransport::Python);
 }
 
 #[test]
@@ -146,7 +148,7 @@ fn a_link_out_of_the_folder_is_not_followed() {
     fs::remove_file(module.join("module.wasm")).unwrap();
     fs::write(module.join("real.wasm"), "").unwrap();
     symlink("real.wasm", module.join("module.wasm")).unwrap();
-    assert!(matches!(transport(&module), Transport::Wasm { .. }));
+    assert!(matches!(transport(&module), ModuleTransport::Wasm { .. }));
 }
 
 #[test]
@@ -162,7 +164,7 @@ fn a_sidecar_needs_a_program_that_can_be_started() {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(
         transport(&module),
-        Transport::Rust {
+        ModuleTransport::Rust {
             name: "my-tool".to_owned()
         }
     );
@@ -181,7 +183,7 @@ fn the_plan_decides_what_a_python_module_is_and_nothing_else() {
     );
     fs::write(module.join("amplifier.toml"), WASM).unwrap();
     fs::write(module.join("module.wasm"), "").unwrap();
-    assert!(matches!(transport(&module), Transport::Wasm { .. }));
+    assert!(matches!(transport(&module), ModuleTransport::Wasm { .. }));
     let failure = resolve(&planned(ModuleKind::Hook), &module).unwrap_err();
     assert_eq!(failure.reason, LoadReason::InvalidModuleMetadata);
 }

@@ -5,7 +5,8 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 use futures_util::FutureExt as _;
 use serde_json::Value;
 use toolpost_amplifier::{
-    Gathering, Handler, HookFailure, HookRegistry, HookResult, ModuleKind, events,
+    HookFailure, HookRegistry, HookResult, HookResultCollector, ModuleKind, RegisteredHandler,
+    events,
 };
 use toolpost_model::HookStanding;
 
@@ -22,7 +23,7 @@ pub(super) async fn ask(
     if let Some(answer) = missing(set, event, standings) {
         return answer;
     }
-    let mut gathering = Gathering::new(data);
+    let mut gathering = HookResultCollector::new(data);
     for handler in set.coordinator().hooks().handlers(event) {
         let answer = within(&handler, event, gathering.data(), limit).await;
         let standing = standing(standings, &handler, event, answer.is_err());
@@ -85,7 +86,7 @@ fn missing(set: &MountedSet, event: &str, standings: &ModuleStandings) -> Option
 /// After a call nobody can be asked any more, so that an ordinary handler's failure there is noted, no more.
 fn standing(
     standings: &ModuleStandings,
-    handler: &Handler,
+    handler: &RegisteredHandler,
     event: &str,
     failed: bool,
 ) -> HookStanding {
@@ -96,7 +97,7 @@ fn standing(
 }
 
 async fn within(
-    handler: &Handler,
+    handler: &RegisteredHandler,
     event: &str,
     data: &Value,
     limit: Duration,

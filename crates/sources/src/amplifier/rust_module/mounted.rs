@@ -11,7 +11,7 @@ use toolpost_amplifier::{
 };
 use toolpost_model::SessionId;
 
-use super::{RustModule, Shared, asking};
+use super::{RustModule, RustModulesState, asking};
 
 /// Events that wait for slow handlers. More are lost: nobody may make calls wait by hearing of them.
 const WAITING_EVENTS: usize = 1_024;
@@ -32,7 +32,7 @@ pub(super) struct MountedSet {
 
 impl MountedSet {
     /// Mounts every module in turn. One that fails does not keep the others from being mounted.
-    pub(super) async fn mount(set: &Shared) -> Self {
+    pub(super) async fn mount(set: &RustModulesState) -> Self {
         let plan = set
             .modules
             .iter()

@@ -7,29 +7,29 @@ use parking_lot::Mutex;
 use tokio::{sync::OnceCell, task::JoinHandle};
 use toolpost_model::{SessionId, SourceFeed, SourceNotice};
 
-use super::{Shared, mounted::MountedSet};
+use super::{RustModulesState, mounted::MountedSet};
 
-type Cell = Arc<OnceCell<Arc<MountedSet>>>;
+type RustMountCell = Arc<OnceCell<Arc<MountedSet>>>;
 
 #[derive(Default)]
-pub(super) struct Sessions {
+pub(super) struct RustMountTable {
     /// Made for the first list.
     first: OnceCell<Arc<MountedSet>>,
-    state: Mutex<State>,
+    state: Mutex<RustMountTableState>,
 }
 
 #[derive(Default)]
-struct State {
+struct RustMountTableState {
     /// Somebody has the first mount.
     is_first_taken: bool,
-    open: HashMap<SessionId, Cell>,
+    open: HashMap<SessionId, RustMountCell>,
     ending: Vec<JoinHandle<Vec<String>>>,
     feed: Option<SourceFeed>,
 }
 
-impl Sessions {
+impl RustMountTable {
     /// The mount that tools are listed from.
-    pub(super) async fn first(&self, set: &Shared) -> Arc<MountedSet> {
+    pub(super) async fn first(&self, set: &RustModulesState) -> Arc<MountedSet> {
         Arc::clone(
             self.first
                 .get_or_init(|| async { Arc::new(MountedSet::mount(set).await) })
@@ -38,7 +38,7 @@ impl Sessions {
     }
 
     /// The mount of a session, made where it has none.
-    pub(super) async fn of(&self, session: &SessionId, set: &Shared) -> Arc<MountedSet> {
+    pub(super) async fn of(&self, session: &SessionId, set: &RustModulesState) -> Arc<MountedSet> {
         let cell = Arc::clone(self.state.lock().open.entry(session.clone()).or_default());
         let make = || async {
             let is_taken = self.state.lock().is_first_taken;

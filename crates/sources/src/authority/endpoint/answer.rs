@@ -11,7 +11,7 @@ use toolpost_model::Behavior;
 
 /// The envelope. Further keys are the endpoint's own: OPA adds `decision_id` and `metrics`.
 #[derive(Deserialize)]
-struct Envelope {
+struct PolicyAnswerEnvelope {
     #[serde(default)]
     result: Option<PolicyResult>,
 }
@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for PolicyResult {
 
 pub(super) fn read(body: &[u8]) -> Result<AuthorityAnswer, AuthorityFault> {
     let fault = |text: String| AuthorityFault(text);
-    let envelope: Envelope = serde_json::from_slice(body)
+    let envelope: PolicyAnswerEnvelope = serde_json::from_slice(body)
         .map_err(|error| fault(format!("its answer cannot be read: {error}")))?;
     let result = envelope.result.ok_or_else(|| {
         fault("its answer has no result: the policy defines none for this input".to_owned())

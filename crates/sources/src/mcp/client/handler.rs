@@ -14,13 +14,13 @@ use rmcp::{
 use serde_json::{Value, json};
 
 use super::super::{
-    consult::{self, Answered},
-    desk::Desk,
+    consult::{self, UpstreamQuestionAnswer},
+    desk::McpMessageRouter,
 };
 
 /// Answers what a server asks.
-pub(super) struct Handler {
-    pub(super) desk: Arc<Desk>,
+pub(super) struct UpstreamRequestHandler {
+    pub(super) desk: Arc<McpMessageRouter>,
 }
 
 /// What the host tells servers that it can be asked.
@@ -29,7 +29,7 @@ pub(super) fn capabilities() -> ClientCapabilities {
     serde_json::from_value(offered).unwrap_or_default()
 }
 
-impl Handler {
+impl UpstreamRequestHandler {
     async fn answer(
         &self,
         request: ServerRequest,
@@ -56,15 +56,15 @@ impl Handler {
         };
         let _open = slot.asking();
         match consult::ask(call, &self.desk.server, kind, asked["params"].take()).await {
-            Answered::Value(value) => Ok(value),
-            Answered::Refused { code, message } => {
+            UpstreamQuestionAnswer::Value(value) => Ok(value),
+            UpstreamQuestionAnswer::Refused { code, message } => {
                 Err(ErrorData::new(ErrorCode(code), message, None))
             }
         }
     }
 }
 
-impl Service<RoleClient> for Handler {
+impl Service<RoleClient> for UpstreamRequestHandler {
     async fn handle_request(
         &self,
         request: ServerRequest,

@@ -14,17 +14,20 @@ use rmcp::{
     transport::Transport,
 };
 
-use super::super::desk::{Asked, Desk, Sent, Settled, Slot, Told};
+use super::super::desk::{
+    AwaitedMcpRequest, McpMessageRouter, McpRequestSendState, UpstreamAnswerMatch, UpstreamNotice,
+    UpstreamQuestionAdmission,
+};
 
 /// Goes with a request through the SDK, to the place where it leaves.
 #[derive(Clone)]
-pub(super) struct Marked(pub(super) Arc<Slot>);
+pub(super) struct OutgoingRequestMark(pub(super) Arc<AwaitedMcpRequest>);
 
 /// The requests whose answers the SDK itself reads.
 #[derive(Clone, Default)]
-pub(super) struct Typed(Arc<Mutex<HashSet<String>>>);
+pub(super) struct SdkRequestIds(Arc<Mutex<HashSet<String>>>);
 
-impl Typed {
+impl SdkRequestIds {
     pub(super) fn has(&self, id: &RequestId) -> bool {
         self.0.lock().contains(&id.to_string())
     }
@@ -39,14 +42,14 @@ impl Typed {
 }
 
 /// A transport with the desk in between.
-pub(super) struct Heard<T> {
+pub(super) struct RoutedTransport<T> {
     pub(super) inner: T,
-    pub(super) desk: Arc<Desk>,
-    pub(super) typed: Typed,
+    pub(super) desk: Arc<McpMessageRouter>,
+    pub(super) typed: SdkRequestIds,
 }
 
-impl<T: Transport<RoleClient>> Heard<T> {
-    fn note(&self, message: &ClientJsonRpcMessage) -> Option<Arc<Slot>> {
+impl<T: Transport<RoleClient>> RoutedTransport<T> {
+    fn note(&self, message: &ClientJsonRpcMessage) -> Option<Arc<AwaitedMcpRequest>> {
         match message {
             ClientJsonRpcMessage::Request(request) => {
                 let id = request.id.to_string();
@@ -59,9 +62,11 @@ impl<T: Transport<RoleClient>> Heard<T> {
                 if read_by_sdk {
                     self.typed.add(id.clone());
                 }
-                let marked = request.request.extensions().get::<Marked>();
-                let slot = marked
-                    .map_or_else(|| Arc::new(Slot::new(None)), |marked| Arc::clone(&marked.0));
+                let marked = request.request.extensions().get::<OutgoingRequestMark>();
+                let slot = marked.map_or_else(
+                    || Arc::new(AwaitedMcpRequest::new(None)),
+                    |marked| Arc::clone(&marked.0),
+                );
                 let token = request
                     .request
                     .get_meta()
@@ -89,10 +94,10 @@ impl<T: Transport<RoleClient>> Heard<T> {
         let id = id.to_string();
         self.typed.remove(&id);
         let settled = self.desk.settle(&id);
-        if settled == Settled::Unknown {
+        if settled == UpstreamAnswerMatch::Unknown {
             self.desk.nuisance("answers that nobody waits for");
         }
-        settled == Settled::Awaited
+        settled == UpstreamAnswerMatch::Awaited
     }
 
     /// Something said unasked. Gives back what the SDK should see.
@@ -135,19 +140,19 @@ impl<T: Transport<RoleClient>> Heard<T> {
 }
 
 /// What a notification means to whoever is not a call.
-pub(super) fn told(notification: &ServerNotification) -> Option<Told> {
+pub(super) fn told(notification: &ServerNotification) -> Option<UpstreamNotice> {
     match notification {
-        ServerNotification::ToolListChangedNotification(_) => Some(Told::Tools),
-        ServerNotification::ResourceListChangedNotification(_) => Some(Told::Resources),
-        ServerNotification::PromptListChangedNotification(_) => Some(Told::Prompts),
+        ServerNotification::ToolListChangedNotification(_) => Some(UpstreamNotice::Tools),
+        ServerNotification::ResourceListChangedNotification(_) => Some(UpstreamNotice::Resources),
+        ServerNotification::PromptListChangedNotification(_) => Some(UpstreamNotice::Prompts),
         ServerNotification::ResourceUpdatedNotification(updated) => {
-            Some(Told::Updated(updated.params.uri.to_string()))
+            Some(UpstreamNotice::Updated(updated.params.uri.to_string()))
         }
         _ => None,
     }
 }
 
-impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for Heard<T> {
+impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for RoutedTransport<T> {
     type Error = T::Error;
 
     fn name() -> Cow<'static, str> {
@@ -162,11 +167,11 @@ impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for Heard<T> {
         let sending = self.inner.send(item);
         async move {
             if let Some(slot) = &slot {
-                slot.mark(Sent::Perhaps);
+                slot.mark(McpRequestSendState::Perhaps);
             }
             let sent = sending.await;
             if let (Some(slot), Ok(())) = (slot, &sent) {
-                slot.mark(Sent::Yes);
+                slot.mark(McpRequestSendState::Yes);
             }
             sent
         }
@@ -194,11 +199,13 @@ impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for Heard<T> {
                 },
                 ServerJsonRpcMessage::Request(request) => {
                     match self.desk.question(request.id.to_string()) {
-                        Asked::New => return Some(ServerJsonRpcMessage::Request(request)),
-                        Asked::Twice => self
+                        UpstreamQuestionAdmission::New => {
+                            return Some(ServerJsonRpcMessage::Request(request));
+                        }
+                        UpstreamQuestionAdmission::Twice => self
                             .desk
                             .nuisance("questions under an id that waits for an answer"),
-                        Asked::TooMuch => {
+                        UpstreamQuestionAdmission::TooMuch => {
                             self.desk.end("it asks too many things at the same time");
                             return None;
                         }

@@ -20,9 +20,9 @@ use rmcp::transport::{
 use toolpost_model::Secret;
 use url::Url;
 
-use super::{super::desk::Desk, ConnectError};
+use super::{super::desk::McpMessageRouter, McpConnectError};
 use crate::native::tls;
-use guarded::Guarded;
+use guarded::BoundedHttpClient;
 
 /// How long a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -34,8 +34,8 @@ pub(super) fn transport(
     url: &Url,
     headers: &BTreeMap<String, Secret>,
     longest: usize,
-    desk: Arc<Desk>,
-) -> Result<StreamableHttpClientTransport<Guarded>, ConnectError> {
+    desk: Arc<McpMessageRouter>,
+) -> Result<StreamableHttpClientTransport<BoundedHttpClient>, McpConnectError> {
     let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .max_sse_event_size(longest)
         .max_concurrent_requests(REQUESTS)
@@ -43,14 +43,14 @@ pub(super) fn transport(
         // The SDK would shake hands unseen and send the call again: to a server that nobody compared.
         .reinit_on_expired_session(false);
     Ok(StreamableHttpClientTransport::with_client(
-        Guarded::new(client(url)?, longest, desk),
+        BoundedHttpClient::new(client(url)?, longest, desk),
         config,
     ))
 }
 
-fn client(url: &Url) -> Result<Client, ConnectError> {
+fn client(url: &Url) -> Result<Client, McpConnectError> {
     let setup =
-        |why: String| ConnectError::Setup(format!("the HTTP client cannot be set up: {why}"));
+        |why: String| McpConnectError::Setup(format!("the HTTP client cannot be set up: {why}"));
     let tls = tls(url.scheme() == "https").map_err(|error| setup(error.to_string()))?;
     let builder = ClientBuilder::new()
         .tls_backend_preconfigured(tls)
@@ -66,10 +66,10 @@ fn client(url: &Url) -> Result<Client, ConnectError> {
 
 fn written(
     headers: &BTreeMap<String, Secret>,
-) -> Result<HashMap<HeaderName, HeaderValue>, ConnectError> {
+) -> Result<HashMap<HeaderName, HeaderValue>, McpConnectError> {
     let mut all = HashMap::new();
     for (name, value) in headers {
-        let bad = || ConnectError::Setup(format!("the header `{name}` cannot be sent"));
+        let bad = || McpConnectError::Setup(format!("the header `{name}` cannot be sent"));
         let written: HeaderName = name.parse().map_err(|_| bad())?;
         let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| bad())?;
         value.set_sensitive(true);

@@ -20,7 +20,7 @@ use tokio::{
     sync::Mutex,
 };
 
-use super::{super::desk::Desk, heard::Typed};
+use super::{super::desk::McpMessageRouter, heard::SdkRequestIds};
 
 /// The pipes of a program that is an MCP server.
 pub(super) struct Pipes {
@@ -30,16 +30,16 @@ pub(super) struct Pipes {
     looked: usize,
     longest: usize,
     writing: Arc<Mutex<Option<Sender>>>,
-    desk: Arc<Desk>,
-    typed: Typed,
+    desk: Arc<McpMessageRouter>,
+    typed: SdkRequestIds,
 }
 
 impl Pipes {
     pub(super) fn new(
         (reading, writing): (Receiver, Sender),
         longest: usize,
-        desk: Arc<Desk>,
-        typed: Typed,
+        desk: Arc<McpMessageRouter>,
+        typed: SdkRequestIds,
     ) -> Self {
         let writing = Arc::new(Mutex::new(Some(writing)));
         Self {

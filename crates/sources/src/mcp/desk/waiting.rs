@@ -11,7 +11,7 @@ use std::{
 
 use toolpost_model::{CallContext, Principal, SessionId};
 
-use super::Slot;
+use super::AwaitedMcpRequest;
 
 /// How many stopped calls are remembered; with more, nobody knows whose words are heard.
 const ABANDONED: usize = 1_024;
@@ -20,16 +20,16 @@ const LINGERS: Duration = Duration::from_secs(60);
 
 /// The requests of one connection.
 #[derive(Default)]
-pub(super) struct Waiting {
-    by_id: HashMap<String, Arc<Slot>>,
-    by_token: HashMap<String, Arc<Slot>>,
-    abandoned: VecDeque<Left>,
+pub(super) struct AwaitedMcpRequestIndex {
+    by_id: HashMap<String, Arc<AwaitedMcpRequest>>,
+    by_token: HashMap<String, Arc<AwaitedMcpRequest>>,
+    abandoned: VecDeque<StoppedMcpRequest>,
     /// There were more stopped calls than are remembered, until then.
     crowded: Option<Instant>,
 }
 
 /// A call that was stopped, and not answered yet.
-struct Left {
+struct StoppedMcpRequest {
     id: String,
     owner: Owner,
     since: Instant,
@@ -54,13 +54,13 @@ impl Owner {
     }
 }
 
-impl Waiting {
+impl AwaitedMcpRequestIndex {
     /// A request goes out. One that was given up on its way counts as stopped from the start.
     pub(super) fn add(
         &mut self,
         id: String,
         token: Option<String>,
-        slot: &Arc<Slot>,
+        slot: &Arc<AwaitedMcpRequest>,
         now: Instant,
     ) {
         if slot.given_up.load(Ordering::Acquire) {
@@ -74,21 +74,21 @@ impl Waiting {
     }
 
     /// An answer came. Whether anybody waited for it.
-    pub(super) fn settle(&mut self, id: &str) -> Settled {
+    pub(super) fn settle(&mut self, id: &str) -> UpstreamAnswerMatch {
         if self.take(id).is_some() {
-            return Settled::Awaited;
+            return UpstreamAnswerMatch::Awaited;
         }
         match self.abandoned.iter().position(|left| left.id == id) {
             Some(at) => {
                 self.abandoned.remove(at);
-                Settled::Late
+                UpstreamAnswerMatch::Late
             }
-            None => Settled::Unknown,
+            None => UpstreamAnswerMatch::Unknown,
         }
     }
 
     /// Nobody waits for this answer any more.
-    pub(super) fn abandon(&mut self, id: &str, slot: &Slot, now: Instant) {
+    pub(super) fn abandon(&mut self, id: &str, slot: &AwaitedMcpRequest, now: Instant) {
         // Where it is still on its way to the desk, it is remembered when it comes there.
         slot.given_up.store(true, Ordering::Release);
         if let Some(slot) = self.take(id) {
@@ -96,7 +96,7 @@ impl Waiting {
         }
     }
 
-    fn take(&mut self, id: &str) -> Option<Arc<Slot>> {
+    fn take(&mut self, id: &str) -> Option<Arc<AwaitedMcpRequest>> {
         let slot = self.by_id.remove(id)?;
         let token = slot.token.lock().take();
         if let Some(token) = token {
@@ -105,11 +105,11 @@ impl Waiting {
         Some(slot)
     }
 
-    fn remember(&mut self, id: String, slot: &Slot, now: Instant) {
+    fn remember(&mut self, id: String, slot: &AwaitedMcpRequest, now: Instant) {
         let Some(call) = &slot.call else { return };
         self.forget_old(now);
         match self.abandoned.len() < ABANDONED {
-            true => self.abandoned.push_back(Left {
+            true => self.abandoned.push_back(StoppedMcpRequest {
                 id,
                 owner: Owner::of(call),
                 since: now,
@@ -130,31 +130,31 @@ impl Waiting {
     }
 
     /// The request of this id.
-    pub(super) fn of(&self, id: &str) -> Option<Arc<Slot>> {
+    pub(super) fn of(&self, id: &str) -> Option<Arc<AwaitedMcpRequest>> {
         self.by_id.get(id).cloned()
     }
 
     /// The request of this token.
-    pub(super) fn of_token(&self, token: &str) -> Option<Arc<Slot>> {
+    pub(super) fn of_token(&self, token: &str) -> Option<Arc<AwaitedMcpRequest>> {
         self.by_token.get(token).cloned()
     }
 
     /// The only call under way, if all that may speak now belongs to the same session.
-    pub(super) fn only(&mut self, now: Instant) -> Option<Arc<Slot>> {
+    pub(super) fn only(&mut self, now: Instant) -> Option<Arc<AwaitedMcpRequest>> {
         self.only_of_one_session(now, |_| true)
     }
 
     /// The only call under way that waits for no answer of its caller, if all that may speak now belongs to the same
     /// session.
-    pub(super) fn only_unasked(&mut self, now: Instant) -> Option<Arc<Slot>> {
+    pub(super) fn only_unasked(&mut self, now: Instant) -> Option<Arc<AwaitedMcpRequest>> {
         self.only_of_one_session(now, |slot| slot.open.load(Ordering::Acquire) == 0)
     }
 
     fn only_of_one_session(
         &mut self,
         now: Instant,
-        fits: impl Fn(&Slot) -> bool,
-    ) -> Option<Arc<Slot>> {
+        fits: impl Fn(&AwaitedMcpRequest) -> bool,
+    ) -> Option<Arc<AwaitedMcpRequest>> {
         self.forget_old(now);
         let owner = Owner::of(self.by_id.values().find_map(|slot| slot.call.as_ref())?);
         let alone = self.crowded.is_none()
@@ -177,7 +177,7 @@ impl Waiting {
 
 /// What an answer was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Settled {
+pub(in super::super) enum UpstreamAnswerMatch {
     /// Somebody waits for it.
     Awaited,
     /// Somebody did.

@@ -2,9 +2,9 @@
 
 use toolpost_model::{SourceHealth, SourceState};
 
-use super::{SETUP_REQUIRED, Server};
+use super::{McpUpstream, SETUP_REQUIRED};
 
-impl Server {
+impl McpUpstream {
     pub(in super::super) fn health(&self) -> SourceHealth {
         let mut all: Vec<_> = self
             .sessions

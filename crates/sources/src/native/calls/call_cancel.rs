@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
+    CallInput, Declaration, Effects, InputRefusal, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 
 use super::{check_id, declare, effects, id_of, told};
@@ -33,7 +33,7 @@ impl Tool for CallCancel {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         check_id(input)
     }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Declaration, Effects, PersistStrategy, Refusal, Tool, ToolCall, ToolFailure,
+    CallInput, Declaration, Effects, InputRefusal, PersistStrategy, Tool, ToolCall, ToolFailure,
     ToolOutput,
 };
 
@@ -15,7 +15,7 @@ use super::{check_id, declare, effects, id_of, told};
 /// Left of the call's own time, so that it can still answer.
 const MARGIN: Duration = Duration::from_millis(500);
 
-pub(super) struct CallResult;
+pub(super) struct CallResultTool;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +28,7 @@ struct Arguments {
     wait_seconds: u16,
 }
 
-impl Tool for CallResult {
+impl Tool for CallResultTool {
     fn declaration(&self) -> Declaration {
         let mut declaration = declare::<Arguments>(
             "call_result",
@@ -49,7 +49,7 @@ impl Tool for CallResult {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         check_id(input)
     }
 

@@ -13,8 +13,8 @@ use tokio::{
 
 use super::{
     frame::{
-        Answer, Ending, Exception, FrameError, ORDER_BYTES, Order, REPORT_BYTES, Report, RunOrder,
-        decode, encode,
+        CodeHostFrame, CodeRequestAnswer, CodeRunEnd, CodeWorkerFrame, Exception, FrameError,
+        ORDER_BYTES, REPORT_BYTES, RunOrder, decode, encode,
     },
     inner_calls::InnerCalls,
 };
@@ -26,7 +26,7 @@ const READ_BYTES: usize = 8 << 10;
 const UNSENT_BYTES: usize = ORDER_BYTES + (1 << 20);
 
 /// One end of a socket, with what came and what is to go.
-pub(super) struct Wire {
+pub(super) struct CodeWorkerConnection {
     stream: UnixStream,
     incoming: BytesMut,
     outgoing: BytesMut,
@@ -36,7 +36,7 @@ pub(super) struct Wire {
 
 /// Why a conversation ended before the code did.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Broken {
+pub(super) enum CodeConversationError {
     #[error("the process that ran the code ended")]
     Gone,
     #[error("the wire to the process that ran the code broke")]
@@ -60,7 +60,7 @@ pub(super) struct Talk {
     printed_bytes: usize,
 }
 
-impl Wire {
+impl CodeWorkerConnection {
     pub(super) fn new(stream: UnixStream) -> Self {
         Self {
             stream,
@@ -71,18 +71,18 @@ impl Wire {
     }
 
     /// Waits until the process says that it is locked down. At once where it has said so before.
-    pub(super) async fn ready(&mut self) -> Result<(), Broken> {
+    pub(super) async fn ready(&mut self) -> Result<(), CodeConversationError> {
         if self.greeted {
             return Ok(());
         }
         match self.next().await? {
-            Report::Ready => self.greeted = true,
-            Report::Unfit { reason } => return Err(Broken::Unfit(reason)),
-            Report::Printed { .. }
-            | Report::Lookup { .. }
-            | Report::Call { .. }
-            | Report::Ended { .. } => {
-                return Err(Broken::Nonsense(
+            CodeWorkerFrame::Ready => self.greeted = true,
+            CodeWorkerFrame::Unfit { reason } => return Err(CodeConversationError::Unfit(reason)),
+            CodeWorkerFrame::Printed { .. }
+            | CodeWorkerFrame::Lookup { .. }
+            | CodeWorkerFrame::Call { .. }
+            | CodeWorkerFrame::Ended { .. } => {
+                return Err(CodeConversationError::Nonsense(
                     "something else before it said that it is ready",
                 ));
             }
@@ -91,25 +91,25 @@ impl Wire {
     }
 
     /// Answers a request. A result that is too large for the wire is a failed call.
-    fn answer(&mut self, id: u32, answer: Answer) -> Result<(), Broken> {
-        let sent = self.queue(&Order::Answer { id, answer });
+    fn answer(&mut self, id: u32, answer: CodeRequestAnswer) -> Result<(), CodeConversationError> {
+        let sent = self.queue(&CodeHostFrame::Answer { id, answer });
         let sent = match sent {
             Err(FrameError::TooLong { size, limit }) => {
                 let message =
                     format!("the result has {size} bytes, and code is given {limit} at most");
-                let answer = Answer::Raise {
+                let answer = CodeRequestAnswer::Raise {
                     kind: Exception::Value,
                     message,
                 };
-                self.queue(&Order::Answer { id, answer })
+                self.queue(&CodeHostFrame::Answer { id, answer })
             }
             other => other,
         };
-        sent.map_err(Broken::Frame)
+        sent.map_err(CodeConversationError::Frame)
     }
 
     /// Puts a frame where [`Self::next`] sends it from.
-    fn queue(&mut self, order: &Order) -> Result<(), FrameError> {
+    fn queue(&mut self, order: &CodeHostFrame) -> Result<(), FrameError> {
         self.outgoing
             .extend_from_slice(&encode(order, ORDER_BYTES)?);
         Ok(())
@@ -117,12 +117,12 @@ impl Wire {
 
     /// The next frame. Sends meanwhile: were it to send first, two ends that both have much to say would wait for
     /// one another. Can be dropped and called again without a loss.
-    async fn next(&mut self) -> Result<Report, Broken> {
+    async fn next(&mut self) -> Result<CodeWorkerFrame, CodeConversationError> {
         loop {
             let listens = self.outgoing.len() <= UNSENT_BYTES;
             if listens
                 && let Some((report, taken)) =
-                    decode(&self.incoming, REPORT_BYTES).map_err(Broken::Frame)?
+                    decode(&self.incoming, REPORT_BYTES).map_err(CodeConversationError::Frame)?
             {
                 let _ = self.incoming.split_to(taken);
                 return Ok(report);
@@ -131,10 +131,10 @@ impl Wire {
             let (mut reader, mut writer) = self.stream.split();
             tokio::select! {
                 read = reader.read_buf(&mut self.incoming), if listens => match read {
-                    Ok(0) => return Err(Broken::Gone),
+                    Ok(0) => return Err(CodeConversationError::Gone),
                     Ok(_) => {}
-                    Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(Broken::Gone),
-                    Err(error) => return Err(Broken::Io(error)),
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(CodeConversationError::Gone),
+                    Err(error) => return Err(CodeConversationError::Io(error)),
                 },
                 written = writer.write_buf(&mut self.outgoing), if !self.outgoing.is_empty() => {
                     // It hears nothing any more. What it said before it left is still to be read.
@@ -159,10 +159,14 @@ impl Talk {
     }
 
     /// Runs the code to its end. What it printed and called until then stays here if this is dropped.
-    pub(super) async fn run(&mut self, wire: &mut Wire, order: RunOrder) -> Result<Ending, Broken> {
+    pub(super) async fn run(
+        &mut self,
+        wire: &mut CodeWorkerConnection,
+        order: RunOrder,
+    ) -> Result<CodeRunEnd, CodeConversationError> {
         wire.ready().await?;
-        wire.queue(&Order::Run(Box::new(order)))
-            .map_err(Broken::Frame)?;
+        wire.queue(&CodeHostFrame::Run(Box::new(order)))
+            .map_err(CodeConversationError::Frame)?;
         loop {
             let report = tokio::select! {
                 // Calls that wait are held whole, so nobody is listened to who could make more of them.
@@ -173,12 +177,12 @@ impl Talk {
                 }
             };
             let answered = match report {
-                Report::Printed { text } => {
+                CodeWorkerFrame::Printed { text } => {
                     self.print(&text)?;
                     None
                 }
-                Report::Lookup { id, name } => Some((id, self.calls.look_up(name))),
-                Report::Call {
+                CodeWorkerFrame::Lookup { id, name } => Some((id, self.calls.look_up(name))),
+                CodeWorkerFrame::Call {
                     id,
                     function,
                     positional,
@@ -187,7 +191,7 @@ impl Talk {
                     .calls
                     .begin(id, &function, positional, keywords)
                     .map(|answer| (id, answer)),
-                Report::Ended {
+                CodeWorkerFrame::Ended {
                     ending,
                     unprinted,
                     worn,
@@ -195,8 +199,10 @@ impl Talk {
                     (self.unprinted, self.worn) = (unprinted, worn);
                     return Ok(ending);
                 }
-                Report::Ready | Report::Unfit { .. } => {
-                    return Err(Broken::Nonsense("its greeting a second time"));
+                CodeWorkerFrame::Ready | CodeWorkerFrame::Unfit { .. } => {
+                    return Err(CodeConversationError::Nonsense(
+                        "its greeting a second time",
+                    ));
                 }
             };
             if let Some((id, answer)) = answered {
@@ -205,9 +211,11 @@ impl Talk {
         }
     }
 
-    fn print(&mut self, text: &str) -> Result<(), Broken> {
+    fn print(&mut self, text: &str) -> Result<(), CodeConversationError> {
         if self.printed.len() + text.len() > self.printed_bytes {
-            return Err(Broken::Nonsense("more printed text than it may"));
+            return Err(CodeConversationError::Nonsense(
+                "more printed text than it may",
+            ));
         }
         self.printed.push_str(text);
         Ok(())

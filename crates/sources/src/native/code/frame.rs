@@ -17,7 +17,7 @@ const HEADER: usize = 4;
 /// What the host says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Order {
+pub(super) enum CodeHostFrame {
     /// Run this, from a clean start.
     Run(Box<RunOrder>),
     /// The answer to a request of the running code.
@@ -25,7 +25,7 @@ pub(super) enum Order {
         /// The request.
         id: u32,
         /// What came of it.
-        answer: Answer,
+        answer: CodeRequestAnswer,
     },
 }
 
@@ -52,7 +52,7 @@ pub(super) struct RunLimits {
 /// The answer to a request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Answer {
+pub(super) enum CodeRequestAnswer {
     /// The call's result.
     Value(Value),
     /// The call failed; the code may catch it.
@@ -91,7 +91,7 @@ pub(super) enum Exception {
 /// What the process says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Report {
+pub(super) enum CodeWorkerFrame {
     /// It is locked down and waits for code. The first frame of every process, once.
     Ready,
     /// It cannot be locked down.
@@ -103,13 +103,13 @@ pub(super) enum Report {
     /// The code calls a function that is not its own.
     Call {
         id: u32,
-        function: Function,
+        function: CodeFunction,
         positional: Vec<Value>,
         keywords: Map<String, Value>,
     },
     /// The code ran to its end, good or bad. Nothing comes after it until the next run.
     Ended {
-        ending: Ending,
+        ending: CodeRunEnd,
         /// Printed bytes that were not sent because there were too many.
         unprinted: u64,
         /// The process has grown so much that the next run should find another one.
@@ -120,7 +120,7 @@ pub(super) enum Report {
 /// What is called.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Function {
+pub(super) enum CodeFunction {
     /// A function by the name it has in the code.
     Named(String),
     /// A file tool, for `open` and `pathlib`.
@@ -152,7 +152,7 @@ impl FileTool {
 /// How the code ended.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Ending {
+pub(super) enum CodeRunEnd {
     /// The value of its last expression.
     Value {
         /// As JSON, where it has such a form and is not too large.
@@ -164,12 +164,12 @@ pub(super) enum Ending {
         not_json: Option<String>,
     },
     /// An exception nobody caught.
-    Raised(Raised),
+    Raised(UncaughtException),
 }
 
 /// An exception nobody caught.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Raised {
+pub(super) struct UncaughtException {
     /// The exception's Python name.
     pub(super) kind: String,
     pub(super) message: String,
@@ -223,31 +223,35 @@ pub(super) fn decode<T: DeserializeOwned>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, FrameError, Order, decode, encode};
+    use super::{CodeHostFrame, CodeRequestAnswer, FrameError, decode, encode};
 
     #[test]
     fn a_frame_is_read_when_it_is_whole_and_refused_before_it_is_when_it_is_too_long() {
-        let order = Order::Answer {
+        let order = CodeHostFrame::Answer {
             id: 7,
-            answer: Answer::Value("x".into()),
+            answer: CodeRequestAnswer::Value("x".into()),
         };
         let mut bytes = encode(&order, 1024).unwrap();
         let whole = bytes.len();
         bytes.extend_from_slice(b"\0\0");
         for end in 0..whole {
-            assert!(decode::<Order>(&bytes[..end], 1024).unwrap().is_none());
+            assert!(
+                decode::<CodeHostFrame>(&bytes[..end], 1024)
+                    .unwrap()
+                    .is_none()
+            );
         }
-        let (read, taken) = decode::<Order>(&bytes, 1024).unwrap().unwrap();
+        let (read, taken) = decode::<CodeHostFrame>(&bytes, 1024).unwrap().unwrap();
         assert!(matches!(
             read,
-            Order::Answer {
+            CodeHostFrame::Answer {
                 id: 7,
-                answer: Answer::Value(_)
+                answer: CodeRequestAnswer::Value(_)
             }
         ));
         assert_eq!(taken, whole);
         assert!(matches!(
-            decode::<Order>(&bytes[..4], 8),
+            decode::<CodeHostFrame>(&bytes[..4], 8),
             Err(FrameError::TooLong { limit: 8, .. })
         ));
         assert!(matches!(
@@ -255,7 +259,7 @@ mod tests {
             Err(FrameError::TooLong { limit: 8, .. })
         ));
         assert!(matches!(
-            decode::<Order>(b"\0\0\0\x01x", 8),
+            decode::<CodeHostFrame>(b"\0\0\0\x01x", 8),
             Err(FrameError::Unreadable(_))
         ));
     }

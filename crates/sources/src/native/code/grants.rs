@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::{Map, Value};
 use toolpost_model::{CallableTool, ToolPattern};
 
-use super::frame::{FileTool, Function};
+use super::frame::{CodeFunction, FileTool};
 
 /// What the name of a function ends in that gives something to await instead of a value.
 const LATER: &str = "_async";
@@ -23,13 +23,13 @@ const LINE_NUMBERS: &str = "line_numbers";
 
 /// The functions of one run.
 pub(super) struct Grants {
-    functions: BTreeMap<String, Granted>,
+    functions: BTreeMap<String, ToolFunction>,
     by_id: HashMap<String, String>,
 }
 
 /// A tool as a function.
 #[derive(Clone, Debug)]
-pub(super) struct Granted {
+pub(super) struct ToolFunction {
     /// Its name on the wire.
     pub(super) tool: String,
     id: String,
@@ -75,14 +75,14 @@ impl Grants {
             })
             .collect();
         let exact: BTreeSet<String> = tools.iter().map(|tool| tool.name.clone()).collect();
-        let mut functions: BTreeMap<String, Option<Granted>> = BTreeMap::new();
+        let mut functions: BTreeMap<String, Option<ToolFunction>> = BTreeMap::new();
         for tool in tools {
             let name = identifier(&tool.name);
             // A tool that has the name itself keeps it; two that only resemble it both go without.
             if name != tool.name && exact.contains(&name) {
                 continue;
             }
-            let granted = Granted {
+            let granted = ToolFunction {
                 id: tool.id.to_string(),
                 parameters: parameters(&tool.schema),
                 tool: tool.name,
@@ -92,7 +92,7 @@ impl Grants {
                 .and_modify(|taken| *taken = None)
                 .or_insert(Some(granted));
         }
-        let functions: BTreeMap<String, Granted> = functions
+        let functions: BTreeMap<String, ToolFunction> = functions
             .into_iter()
             .filter_map(|(name, granted)| Some((name, granted?)))
             .collect();
@@ -109,19 +109,19 @@ impl Grants {
     }
 
     /// The function that code means.
-    pub(super) fn find(&self, function: &Function) -> Option<(&Granted, When)> {
+    pub(super) fn find(&self, function: &CodeFunction) -> Option<(&ToolFunction, When)> {
         match function {
-            Function::Named(name) => self.named(name),
-            Function::File(tool) => self.file_tool(*tool).map(|granted| (granted, When::Now)),
+            CodeFunction::Named(name) => self.named(name),
+            CodeFunction::File(tool) => self.file_tool(*tool).map(|granted| (granted, When::Now)),
         }
     }
 
-    fn named(&self, name: &str) -> Option<(&Granted, When)> {
+    fn named(&self, name: &str) -> Option<(&ToolFunction, When)> {
         let now = self.functions.get(name).map(|granted| (granted, When::Now));
         now.or_else(|| Some((self.functions.get(name.strip_suffix(LATER)?)?, When::Later)))
     }
 
-    fn file_tool(&self, tool: FileTool) -> Option<&Granted> {
+    fn file_tool(&self, tool: FileTool) -> Option<&ToolFunction> {
         self.functions.get(self.by_id.get(tool.id())?)
     }
 
@@ -136,7 +136,7 @@ impl Grants {
     }
 }
 
-impl Granted {
+impl ToolFunction {
     /// Puts arguments given by place and by name into the object that the tool takes.
     pub(super) fn bind(
         &self,
@@ -235,7 +235,7 @@ mod tests {
     use toolpost_model::{CallableTool, Provenance, ToolId, ToolPattern};
 
     use super::{Grants, When, identifier};
-    use crate::native::code::frame::{FileTool, Function};
+    use crate::native::code::frame::{CodeFunction, FileTool};
 
     fn tool(name: &str, id: &str) -> CallableTool {
         let schema = json!({
@@ -322,12 +322,12 @@ mod tests {
     #[test]
     fn a_function_is_found_by_name_later_and_as_a_file_tool() {
         let grants = Grants::new(surface(), &patterns(&["files.read_file"]), None);
-        let find = |function: Function| {
+        let find = |function: CodeFunction| {
             grants
                 .find(&function)
                 .map(|(granted, when)| (granted.tool.clone(), when))
         };
-        let named = |name: &str| find(Function::Named(name.to_owned()));
+        let named = |name: &str| find(CodeFunction::Named(name.to_owned()));
         assert_eq!(
             named("read_file"),
             Some(("read_file".to_owned(), When::Now))
@@ -338,15 +338,15 @@ mod tests {
         );
         assert_eq!(named("write_file"), None);
         assert_eq!(named("_async"), None);
-        assert!(find(Function::File(FileTool::Read)).is_some());
-        assert!(find(Function::File(FileTool::Write)).is_none());
+        assert!(find(CodeFunction::File(FileTool::Read)).is_some());
+        assert!(find(CodeFunction::File(FileTool::Write)).is_none());
     }
 
     #[test]
     fn arguments_are_bound_as_python_binds_them() {
         let grants = Grants::new(surface(), &patterns(&["*.*"]), None);
         let (granted, _) = grants
-            .find(&Function::Named("read_file".to_owned()))
+            .find(&CodeFunction::Named("read_file".to_owned()))
             .unwrap();
         let check = |positional: Value, keywords: Value, expected: Result<Value, &str>| {
             let Value::Array(positional) = positional else {

@@ -8,12 +8,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toolpost_model::{
-    ArtifactId, BoxFuture, CallContext, Content, Disposition, ErrorClass, InvocationId, NestedCall,
-    Outcome, Redactions, RetryGuidance, ToolFailure, ToolPattern, ToolResult,
+    ArtifactId, BoxFuture, CallContext, Disposition, ErrorClass, InvocationId, NestedCall, Outcome,
+    Redactions, ResultContent, RetryGuidance, ToolFailure, ToolPattern, ToolResult,
 };
 
 use super::{
-    frame::{Answer, Exception, Function},
+    frame::{CodeFunction, CodeRequestAnswer, Exception},
     grants::{Grants, When},
 };
 
@@ -23,15 +23,15 @@ const AT_ONCE: usize = 8;
 /// The calls of one run.
 pub(super) struct InnerCalls {
     context: CallContext,
-    asked: Asked,
+    asked: InnerCallScope,
     grants: OnceCell<Grants>,
     records: Vec<CallRecord>,
-    running: FuturesUnordered<BoxFuture<'static, Done>>,
-    waiting: VecDeque<BoxFuture<'static, Done>>,
+    running: FuturesUnordered<BoxFuture<'static, FinishedInnerCall>>,
+    waiting: VecDeque<BoxFuture<'static, FinishedInnerCall>>,
 }
 
 /// What narrows the session's tools down to those of the run.
-pub(super) struct Asked {
+pub(super) struct InnerCallScope {
     /// Patterns of the operator's.
     pub(super) granted: Vec<ToolPattern>,
     /// Names in the request; `None` for all.
@@ -103,14 +103,14 @@ impl CallRecord {
     }
 }
 
-struct Done {
+struct FinishedInnerCall {
     id: u32,
     record: usize,
     result: Result<ToolResult, ToolFailure>,
 }
 
 impl InnerCalls {
-    pub(super) fn new(context: CallContext, asked: Asked) -> Self {
+    pub(super) fn new(context: CallContext, asked: InnerCallScope) -> Self {
         Self {
             context,
             asked,
@@ -155,10 +155,10 @@ impl InnerCalls {
         &self.records
     }
 
-    pub(super) fn look_up(&self, name: String) -> Answer {
-        match self.grants().find(&Function::Named(name)) {
-            Some(_) => Answer::Known,
-            None => Answer::Unknown,
+    pub(super) fn look_up(&self, name: String) -> CodeRequestAnswer {
+        match self.grants().find(&CodeFunction::Named(name)) {
+            Some(_) => CodeRequestAnswer::Known,
+            None => CodeRequestAnswer::Unknown,
         }
     }
 
@@ -166,22 +166,22 @@ impl InnerCalls {
     pub(super) fn begin(
         &mut self,
         id: u32,
-        function: &Function,
+        function: &CodeFunction,
         positional: Vec<Value>,
         keywords: Map<String, Value>,
-    ) -> Option<Answer> {
+    ) -> Option<CodeRequestAnswer> {
         let Some((granted, when)) = self.grants().find(function) else {
-            return Some(Answer::Unknown);
+            return Some(CodeRequestAnswer::Unknown);
         };
         let tool = granted.tool.clone();
         if self.records.len() >= self.asked.most {
             let message = format!("more than {} tool calls in one run", self.asked.most);
-            return Some(Answer::Abort { message });
+            return Some(CodeRequestAnswer::Abort { message });
         }
         let arguments = match granted.bind(positional, keywords) {
             Ok(arguments) => arguments,
             Err(error) => {
-                return Some(Answer::Raise {
+                return Some(CodeRequestAnswer::Raise {
                     kind: Exception::Type,
                     message: error.to_string(),
                 });
@@ -191,14 +191,14 @@ impl InnerCalls {
         self.records.push(CallRecord::new(tool.clone()));
         let context = self.context.clone();
         self.waiting.push_back(Box::pin(async move {
-            Done {
+            FinishedInnerCall {
                 id,
                 record,
                 result: context.call_tool(NestedCall::new(tool, arguments)).await,
             }
         }));
         self.fill_up();
-        (when == When::Later).then_some(Answer::Pending)
+        (when == When::Later).then_some(CodeRequestAnswer::Pending)
     }
 
     /// Whether one more call would not wait behind as many as can run.
@@ -216,13 +216,13 @@ impl InnerCalls {
     }
 
     /// The next call that ends, and the request it answers. Waits for ever while there is none.
-    pub(super) async fn done(&mut self) -> (u32, Answer) {
-        let Some(Done { id, record, result }) = self.running.next().await else {
+    pub(super) async fn done(&mut self) -> (u32, CodeRequestAnswer) {
+        let Some(FinishedInnerCall { id, record, result }) = self.running.next().await else {
             return pending().await;
         };
         self.fill_up();
         let Some(record) = self.records.get_mut(record) else {
-            return (id, Answer::Unknown);
+            return (id, CodeRequestAnswer::Unknown);
         };
         let answer = match result {
             Ok(result) => {
@@ -245,7 +245,7 @@ impl InnerCalls {
     }
 }
 
-fn answer_of(tool: &str, result: ToolResult) -> Answer {
+fn answer_of(tool: &str, result: ToolResult) -> CodeRequestAnswer {
     if let Some(error) = &result.error {
         return raise(
             tool,
@@ -255,13 +255,17 @@ fn answer_of(tool: &str, result: ToolResult) -> Answer {
             error.hint.as_deref(),
         );
     }
-    Answer::Value(value_of(result))
+    CodeRequestAnswer::Value(value_of(result))
 }
 
 /// A result as a value: the structured content, with the text beside it under `text` where it has none of that name;
 /// or the text alone.
 fn value_of(result: ToolResult) -> Value {
-    let texts: Vec<_> = result.content.iter().filter_map(Content::reading).collect();
+    let texts: Vec<_> = result
+        .content
+        .iter()
+        .filter_map(ResultContent::reading)
+        .collect();
     // Words that stand for nothing are for models. A program that joins texts gets what there is: nothing.
     let is_empty = result.disposition == Disposition::Empty;
     let text = if is_empty {
@@ -286,7 +290,7 @@ fn raise(
     code: Option<&str>,
     message: &str,
     hint: Option<&str>,
-) -> Answer {
+) -> CodeRequestAnswer {
     let kind = match class {
         ErrorClass::PermissionDenied
         | ErrorClass::PolicyBlocked
@@ -315,7 +319,7 @@ fn raise(
     let hint = hint
         .map(|hint| format!(" (hint: {hint})"))
         .unwrap_or_default();
-    Answer::Raise {
+    CodeRequestAnswer::Raise {
         kind,
         message: format!("{tool}: {class}: {message}{hint}"),
     }

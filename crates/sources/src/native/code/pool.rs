@@ -36,18 +36,18 @@ pub(super) enum Spare {
 
 /// The workers of a host.
 #[derive(Clone)]
-pub(super) struct Pool(Arc<Inner>);
+pub(super) struct Pool(Arc<CodePoolCore>);
 
-struct Inner {
+struct CodePoolCore {
     program: PathBuf,
     memory: u64,
     wanted: Spare,
-    state: Mutex<State>,
+    state: Mutex<CodePoolState>,
     permits: Arc<Semaphore>,
 }
 
 #[derive(Default)]
-struct State {
+struct CodePoolState {
     /// Started and locked down, and nobody's yet.
     spare: Option<WorkerProcess>,
     /// One for the next run of each session.
@@ -72,7 +72,7 @@ pub(super) struct Lease {
 impl Pool {
     pub(super) fn new(program: PathBuf, memory: u64, wanted: Spare) -> Self {
         let permits = Arc::new(Semaphore::new(AT_ONCE));
-        let pool = Self(Arc::new(Inner {
+        let pool = Self(Arc::new(CodePoolCore {
             program,
             memory,
             wanted,
@@ -175,7 +175,7 @@ impl Pool {
     }
 }
 
-impl Inner {
+impl CodePoolCore {
     fn found(&self, session: &SessionId) -> Option<WorkerProcess> {
         let (own, spare) = {
             let mut state = self.state.lock();
@@ -213,7 +213,7 @@ impl Lease {
     }
 }
 
-async fn sweep(pool: Weak<Inner>) {
+async fn sweep(pool: Weak<CodePoolCore>) {
     loop {
         tokio::time::sleep(SWEEP).await;
         let Some(pool) = pool.upgrade() else { return };

@@ -11,17 +11,17 @@ use tokio::{
     net::{UnixStream, unix::pipe::Receiver},
     time::timeout,
 };
-use toolpost_model::{CallContext, EffectClass, Effects, Refusal, ToolFailure, ToolOutput};
-use toolpost_sandbox::{Process, Stderr, Stdin};
+use toolpost_model::{CallContext, EffectClass, Effects, InputRefusal, ToolFailure, ToolOutput};
+use toolpost_sandbox::{SandboxedProcess, StderrTarget, Stdin};
 
 use super::{
-    conversation::{Broken, Talk, Wire},
-    frame::{Ending, RunOrder},
-    report::{self, Stop},
-    run_code::Run,
+    conversation::{CodeConversationError, CodeWorkerConnection, Talk},
+    frame::{CodeRunEnd, RunOrder},
+    report::{self, CodeStopReason},
+    run_code::CodeRunContext,
 };
 use crate::native::{
-    children::{Child, Children},
+    children::{ChildProcessSpec, Children},
     name_watch::{NameWatch, created_paths},
 };
 
@@ -38,7 +38,7 @@ pub(super) fn effects(children: &Children) -> Effects {
 }
 
 /// Refuses before anybody decides about it what could not run anyway.
-pub(super) fn check(children: &Children) -> Result<(), Refusal> {
+pub(super) fn check(children: &Children) -> Result<(), InputRefusal> {
     children.check(children.settings().profile)
 }
 
@@ -47,18 +47,18 @@ pub(super) async fn run(
     children: &Children,
     mut order: RunOrder,
     mut talk: Talk,
-    run: Run,
+    run: CodeRunContext,
 ) -> Result<ToolOutput, ToolFailure> {
     order.functions = talk.calls.grants().names().map(str::to_owned).collect();
     let (mut process, mut wire, watch) = tokio::select! {
         started = start(children, &run.context) => started?,
         stop = run.over() => return Err(report::failed(&stop, &talk)),
     };
-    let mut output = Output::new(process.take_stdout(), order.limits.printed_bytes);
+    let mut output = PythonOutputBuffer::new(process.take_stdout(), order.limits.printed_bytes);
     let ended = tokio::select! {
-        ended = talk.run(&mut wire, order) => ended.map_err(Unfinished::Broken),
-        () = output.collect_for_ever() => Err(Unfinished::Stopped(Stop::Canceled)),
-        stop = run.over() => Err(Unfinished::Stopped(stop)),
+        ended = talk.run(&mut wire, order) => ended.map_err(PythonRunInterruption::Broken),
+        () = output.collect_for_ever() => Err(PythonRunInterruption::Stopped(CodeStopReason::Canceled)),
+        stop = run.over() => Err(PythonRunInterruption::Stopped(stop)),
     };
     let ended = match ended {
         Ok(ending) => {
@@ -85,23 +85,28 @@ pub(super) async fn run(
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
 /// Why a run did not come to its end.
-enum Unfinished {
-    Broken(Broken),
-    Stopped(Stop),
+enum PythonRunInterruption {
+    Broken(CodeConversationError),
+    Stopped(CodeStopReason),
 }
 
-async fn stop_of(unfinished: Unfinished, process: &mut Process) -> Stop {
+async fn stop_of(
+    unfinished: PythonRunInterruption,
+    process: &mut SandboxedProcess,
+) -> CodeStopReason {
     match unfinished {
         // It let go of the wire: because it ended, or to go on unheard, which it may not.
-        Unfinished::Broken(Broken::Gone) => match timeout(LAST_MOMENT, process.wait()).await {
-            Ok(ended) => Stop::Exited(ended),
-            Err(_) => Stop::Exited(process.kill().await),
-        },
-        Unfinished::Broken(broken) => {
-            process.kill().await;
-            Stop::Broken(broken)
+        PythonRunInterruption::Broken(CodeConversationError::Gone) => {
+            match timeout(LAST_MOMENT, process.wait()).await {
+                Ok(ended) => CodeStopReason::Exited(ended),
+                Err(_) => CodeStopReason::Exited(process.kill().await),
+            }
         }
-        Unfinished::Stopped(stop) => {
+        PythonRunInterruption::Broken(broken) => {
+            process.kill().await;
+            CodeStopReason::Broken(broken)
+        }
+        PythonRunInterruption::Stopped(stop) => {
             process.kill().await;
             stop
         }
@@ -109,7 +114,7 @@ async fn stop_of(unfinished: Unfinished, process: &mut Process) -> Stop {
 }
 
 fn finish(
-    ended: Result<Ending, Stop>,
+    ended: Result<CodeRunEnd, CodeStopReason>,
     talk: Talk,
     seconds: f64,
 ) -> Result<ToolOutput, ToolFailure> {
@@ -122,7 +127,7 @@ fn finish(
 async fn start(
     children: &Children,
     context: &CallContext,
-) -> Result<(Process, Wire, Option<NameWatch>), ToolFailure> {
+) -> Result<(SandboxedProcess, CodeWorkerConnection, Option<NameWatch>), ToolFailure> {
     let (ours, theirs) = StdStream::pair()?;
     ours.set_nonblocking(true)?;
     let settings = children.settings();
@@ -134,28 +139,32 @@ async fn start(
     };
     let watch = children.watch_names(confines.profile);
     let process = children
-        .start(Child {
+        .start(ChildProcessSpec {
             // Isolated: nothing of the environment or the current directory decides which code runs.
             argv: [python, "-I", "-S", "-c", PRELUDE].map(Into::into).to_vec(),
             environment: settings.environment.for_call(context, [])?,
             directory: children.workspace().path().to_owned(),
             stdin: Stdin::Socket(theirs.into()),
-            stderr: Stderr::WithStdout,
+            stderr: StderrTarget::WithStdout,
             confines,
         })
         .await?;
-    Ok((process, Wire::new(UnixStream::from_std(ours)?), watch))
+    Ok((
+        process,
+        CodeWorkerConnection::new(UnixStream::from_std(ours)?),
+        watch,
+    ))
 }
 
 /// What the process writes.
-struct Output {
+struct PythonOutputBuffer {
     stream: Option<Receiver>,
     kept: Vec<u8>,
     most: usize,
     dropped: u64,
 }
 
-impl Output {
+impl PythonOutputBuffer {
     fn new(stream: Option<Receiver>, most: usize) -> Self {
         Self {
             stream,

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use toolpost_model::{Content, ErrorClass, ToolFailure, ToolOutput, Truncation};
-use toolpost_sandbox::Ended;
+use toolpost_model::{ErrorClass, ResultContent, ToolFailure, ToolOutput, Truncation};
+use toolpost_sandbox::CommandExit;
 
 use super::{
-    conversation::{Broken, Talk},
-    frame::{Ending, Raised},
+    conversation::{CodeConversationError, Talk},
+    frame::{CodeRunEnd, UncaughtException},
     inner_calls::CallRecord,
     worker_process::Death,
 };
@@ -40,24 +40,28 @@ pub(super) struct RunResult {
 
 /// Why a run has no end of its own.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum CodeStopReason {
     NotStarted(std::io::Error),
     TimedOut {
         seconds: f64,
     },
     Canceled,
     Died(Death),
-    Broken(Broken),
+    Broken(CodeConversationError),
     /// CPython ended in the middle of the code.
-    Exited(Ended),
+    Exited(CommandExit),
 }
 
 /// A run that came to its end.
-pub(super) fn ended(ending: Ending, talk: Talk, seconds: f64) -> Result<ToolOutput, ToolFailure> {
+pub(super) fn ended(
+    ending: CodeRunEnd,
+    talk: Talk,
+    seconds: f64,
+) -> Result<ToolOutput, ToolFailure> {
     let (json, repr, not_json) = match ending {
-        Ending::Raised(raised) => return Err(raise(&raised, &talk, seconds)),
+        CodeRunEnd::Raised(raised) => return Err(raise(&raised, &talk, seconds)),
         // On the wire `null` and nothing look alike; a value without JSON comes with a reason.
-        Ending::Value {
+        CodeRunEnd::Value {
             json,
             repr,
             not_json,
@@ -91,7 +95,7 @@ pub(super) fn ended(ending: Ending, talk: Talk, seconds: f64) -> Result<ToolOutp
         calls,
     };
     Ok(ToolOutput {
-        content: vec![Content::text(text)],
+        content: vec![ResultContent::text(text)],
         structured: Some(serde_json::to_value(&result)?),
         summary: Some(summary),
         truncated,
@@ -134,7 +138,7 @@ fn printed_of(talk: &Talk) -> String {
     text
 }
 
-fn raise(raised: &Raised, talk: &Talk, seconds: f64) -> ToolFailure {
+fn raise(raised: &UncaughtException, talk: &Talk, seconds: f64) -> ToolFailure {
     // The interpreter's own words for its limits, which code could also say. It would only fool itself.
     let failure = if raised.kind == "TimeoutError"
         && raised.message.starts_with("time limit exceeded")
@@ -172,7 +176,7 @@ const MEMORY_HINT: &str =
 const SUBSET_HINT: &str = "the embedded interpreter has no generators, no class inheritance and few modules; \
     `language: \"python3\"` is full Python in the sandbox";
 
-fn hint_of(raised: &Raised, talk: &Talk) -> Option<String> {
+fn hint_of(raised: &UncaughtException, talk: &Talk) -> Option<String> {
     match raised.kind.as_str() {
         "NameError" => {
             let names: Vec<&str> = talk.calls.grants().names().take(NAMES + 1).collect();
@@ -194,30 +198,30 @@ fn hint_of(raised: &Raised, talk: &Talk) -> Option<String> {
 }
 
 /// A run that had to be ended.
-pub(super) fn failed(stop: &Stop, talk: &Talk) -> ToolFailure {
+pub(super) fn failed(stop: &CodeStopReason, talk: &Talk) -> ToolFailure {
     let failure = match stop {
-        Stop::NotStarted(error) => ToolFailure::new(format!(
+        CodeStopReason::NotStarted(error) => ToolFailure::new(format!(
             "the process for the code cannot be started: {error}"
         ))
         .code("worker_failed"),
-        Stop::TimedOut { seconds } => ToolFailure::of(
+        CodeStopReason::TimedOut { seconds } => ToolFailure::of(
             ErrorClass::Timeout,
             format!("the code was stopped at its limit of {seconds} s"),
         )
         .code("time_limit")
         .hint("do less in one run, or give a larger `timeout_seconds`"),
-        Stop::Canceled => {
+        CodeStopReason::Canceled => {
             ToolFailure::of(ErrorClass::Canceled, "the code was stopped before its end")
         }
-        Stop::Died(Death::OutOfMemory) => {
+        CodeStopReason::Died(Death::OutOfMemory) => {
             ToolFailure::new("the code used up its memory, and was ended")
                 .code("out_of_memory")
                 .hint(MEMORY_HINT)
         }
-        Stop::Died(Death::StackOverflow) => {
+        CodeStopReason::Died(Death::StackOverflow) => {
             ToolFailure::new("the code nested too deeply, and was ended").code("stack_overflow")
         }
-        Stop::Exited(Ended {
+        CodeStopReason::Exited(CommandExit {
             code: Some(code), ..
         }) => {
             let failure =
@@ -227,7 +231,7 @@ pub(super) fn failed(stop: &Stop, talk: &Talk) -> ToolFailure {
                 ..failure.code("exited")
             }
         }
-        Stop::Exited(Ended { signal, .. }) => {
+        CodeStopReason::Exited(CommandExit { signal, .. }) => {
             let signal = signal
                 .map(|signal| format!(" {signal}"))
                 .unwrap_or_default();
@@ -236,13 +240,15 @@ pub(super) fn failed(stop: &Stop, talk: &Talk) -> ToolFailure {
             ))
             .code("killed")
         }
-        Stop::Died(Death::Other) => {
-            ToolFailure::new(Broken::Gone.to_string()).code("worker_failed")
+        CodeStopReason::Died(Death::Other) => {
+            ToolFailure::new(CodeConversationError::Gone.to_string()).code("worker_failed")
         }
-        Stop::Broken(broken @ Broken::Unfit(_)) => {
+        CodeStopReason::Broken(broken @ CodeConversationError::Unfit(_)) => {
             ToolFailure::of(ErrorClass::SetupRequired, broken.to_string()).code("cannot_confine")
         }
-        Stop::Broken(broken) => ToolFailure::new(broken.to_string()).code("worker_failed"),
+        CodeStopReason::Broken(broken) => {
+            ToolFailure::new(broken.to_string()).code("worker_failed")
+        }
     };
     shown(failure, json!({ "calls": talk.calls.records() }), talk)
 }
@@ -254,7 +260,7 @@ fn shown(failure: ToolFailure, details: Value, talk: &Talk) -> ToolFailure {
         content: if printed.is_empty() {
             Vec::new()
         } else {
-            vec![Content::text(printed)]
+            vec![ResultContent::text(printed)]
         },
         details: Some(details),
         untouched: Some(talk.calls.records().is_empty()),

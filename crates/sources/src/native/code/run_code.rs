@@ -7,19 +7,19 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolpost_model::{
     AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass,
-    Effects, ErrorClass, ExecutionKind, Refusal, RiskLevel, SandboxPlan, SandboxProfile, Tool,
+    Effects, ErrorClass, ExecutionKind, InputRefusal, RiskLevel, SandboxPlan, SandboxProfile, Tool,
     ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput, schema_of,
 };
 
 use super::{
     CodeTools,
-    conversation::{Broken, Talk},
+    conversation::{CodeConversationError, Talk},
     frame::{RunLimits, RunOrder},
     grants::is_identifier,
-    inner_calls::{Asked, InnerCalls},
+    inner_calls::{InnerCallScope, InnerCalls},
     pool::Lease,
     python3,
-    report::{self, RunResult, Stop},
+    report::{self, CodeStopReason, RunResult},
 };
 use crate::native::literal;
 
@@ -55,7 +55,7 @@ struct Arguments<'a> {
     code: &'a str,
     /// `python`: the embedded interpreter. `python3`: full CPython in the sandbox.
     #[serde(default)]
-    language: Language,
+    language: CodeLanguage,
     /// Variables bound before the code begins. Give data here instead of writing it into the code.
     #[serde(default)]
     inputs: Map<String, Value>,
@@ -70,7 +70,8 @@ struct Arguments<'a> {
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Language {
+#[schemars(rename = "Language")]
+enum CodeLanguage {
     #[default]
     Python,
     Python3,
@@ -90,13 +91,14 @@ impl RunCode {
         &self,
         order: RunOrder,
         mut talk: Talk,
-        run: Run,
+        run: CodeRunContext,
     ) -> Result<ToolOutput, ToolFailure> {
         let taken = tokio::select! {
             taken = self.code.pool.take(run.context.session_id()) => taken,
             stop = run.over() => return Err(report::failed(&stop, &talk)),
         };
-        let mut lease = taken.map_err(|error| report::failed(&Stop::NotStarted(error), &talk))?;
+        let mut lease =
+            taken.map_err(|error| report::failed(&CodeStopReason::NotStarted(error), &talk))?;
         let ended = tokio::select! {
             ended = talk.run(&mut lease.worker.wire, order) => ended,
             stop = run.over() => return Err(report::failed(&stop, &talk)),
@@ -116,18 +118,18 @@ impl RunCode {
 }
 
 /// Who called, and until when.
-pub(super) struct Run {
+pub(super) struct CodeRunContext {
     pub(super) context: CallContext,
     until: Instant,
     limit: Duration,
 }
 
-impl Run {
+impl CodeRunContext {
     /// Resolves when the run has to be ended, and says why.
-    pub(super) async fn over(&self) -> Stop {
+    pub(super) async fn over(&self) -> CodeStopReason {
         tokio::select! {
-            () = self.context.canceled() => Stop::Canceled,
-            () = tokio::time::sleep_until(self.until.into()) => Stop::TimedOut { seconds: self.seconds() },
+            () = self.context.canceled() => CodeStopReason::Canceled,
+            () = tokio::time::sleep_until(self.until.into()) => CodeStopReason::TimedOut { seconds: self.seconds() },
         }
     }
 
@@ -138,13 +140,14 @@ impl Run {
 }
 
 /// What became of a worker that no longer talks sense.
-async fn corpse(lease: Lease, broken: Broken) -> Stop {
+async fn corpse(lease: Lease, broken: CodeConversationError) -> CodeStopReason {
     let worker = lease.into_worker();
     match broken {
-        Broken::Gone => Stop::Died(worker.autopsy().await),
-        Broken::Unfit(_) | Broken::Io(_) | Broken::Frame(_) | Broken::Nonsense(_) => {
-            Stop::Broken(broken)
-        }
+        CodeConversationError::Gone => CodeStopReason::Died(worker.autopsy().await),
+        CodeConversationError::Unfit(_)
+        | CodeConversationError::Io(_)
+        | CodeConversationError::Frame(_)
+        | CodeConversationError::Nonsense(_) => CodeStopReason::Broken(broken),
     }
 }
 
@@ -187,11 +190,11 @@ impl Tool for RunCode {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let arguments =
-            arguments(input).map_err(|error| Refusal::invalid("", error.to_string()))?;
+            arguments(input).map_err(|error| InputRefusal::invalid("", error.to_string()))?;
         if arguments.code.trim().is_empty() {
-            return Err(Refusal::invalid(
+            return Err(InputRefusal::invalid(
                 "/code",
                 "there is no code; give the lines to run",
             ));
@@ -201,28 +204,28 @@ impl Tool for RunCode {
                 "the code has {} bytes, the limit is {CODE_BYTES}; give data as `inputs`",
                 arguments.code.len()
             );
-            return Err(Refusal::invalid("/code", message));
+            return Err(InputRefusal::invalid("/code", message));
         }
         if let Some(name) = arguments.inputs.keys().find(|name| !is_identifier(name)) {
             let message = format!(
                 "`{}` cannot be the name of a variable in Python",
                 name.escape_debug()
             );
-            return Err(Refusal::invalid("/inputs", message));
+            return Err(InputRefusal::invalid("/inputs", message));
         }
         let size = serde_json::to_vec(&arguments.inputs).map_or(usize::MAX, |bytes| bytes.len());
         if size > INPUT_BYTES {
-            return Err(Refusal::invalid(
+            return Err(InputRefusal::invalid(
                 "/inputs",
                 format!("{size} bytes, the limit is {INPUT_BYTES}"),
             ));
         }
-        if arguments.language == Language::Python3 {
+        if arguments.language == CodeLanguage::Python3 {
             if !self.code.settings.python3 {
                 let message = "the operator lets code run in the embedded interpreter only (setting `code.python3`)";
-                return Err(Refusal {
+                return Err(InputRefusal {
                     class: ErrorClass::PolicyBlocked,
-                    ..Refusal::invalid("/language", message)
+                    ..InputRefusal::invalid("/language", message)
                 });
             }
             python3::check(&self.code.children)?;
@@ -231,7 +234,7 @@ impl Tool for RunCode {
             1..=MOST_SECONDS => Ok(()),
             other => {
                 let message = format!("`{other}` is not between 1 and {MOST_SECONDS}");
-                Err(Refusal::invalid("/timeout_seconds", message))
+                Err(InputRefusal::invalid("/timeout_seconds", message))
             }
         }
     }
@@ -239,19 +242,19 @@ impl Tool for RunCode {
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         Some(match arguments(input).ok()?.language {
             // The code can do nothing by itself; but a second run would make its calls a second time.
-            Language::Python => Effects {
+            CodeLanguage::Python => Effects {
                 idempotent: false,
                 ..Effects::of(EffectClass::Read)
             },
-            Language::Python3 => python3::effects(&self.code.children),
+            CodeLanguage::Python3 => python3::effects(&self.code.children),
         })
     }
 
     fn sandbox(&self, input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan> {
         match arguments(input).ok()?.language {
             // It runs in a worker that reaches nothing but the host.
-            Language::Python => None,
-            Language::Python3 => {
+            CodeLanguage::Python => None,
+            CodeLanguage::Python3 => {
                 let children = &self.code.children;
                 Some(children.plan(children.settings().profile, narrowed))
             }
@@ -262,7 +265,7 @@ impl Tool for RunCode {
         let arguments =
             arguments(&call.input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
         let settings = &self.code.settings;
-        let asked = Asked {
+        let asked = InnerCallScope {
             granted: settings.tools.clone(),
             wanted: arguments.tools,
             most: settings.calls,
@@ -286,14 +289,14 @@ impl Tool for RunCode {
             limits,
         };
         let talk = Talk::new(calls, PRINTED_BYTES);
-        let run = Run {
+        let run = CodeRunContext {
             context: call.context,
             until,
             limit,
         };
         match arguments.language {
-            Language::Python => self.embedded(order, talk, run).await,
-            Language::Python3 => python3::run(&self.code.children, order, talk, run).await,
+            CodeLanguage::Python => self.embedded(order, talk, run).await,
+            CodeLanguage::Python3 => python3::run(&self.code.children, order, talk, run).await,
         }
     }
 }

@@ -18,8 +18,8 @@ use rustix::{
     stdio::stdin,
 };
 
-use self::{gauge::Gauge, outlet::Outlet};
-use super::frame::{Order, Report};
+use self::{gauge::Gauge, outlet::CodeHostConnection};
+use super::frame::{CodeHostFrame, CodeWorkerFrame};
 
 /// The argument that makes a program a worker.
 pub(super) const ARGUMENT: &str = "__code-worker";
@@ -47,13 +47,13 @@ fn work(memory: u64) -> ! {
     let Ok(socket) = stdin().try_clone_to_owned() else {
         process::exit(1)
     };
-    let mut outlet = Outlet::new(UnixStream::from(socket), Gauge::new());
+    let mut outlet = CodeHostConnection::new(UnixStream::from(socket), Gauge::new());
     raise_stack_limit();
     match toolpost_sandbox::lock_down(memory.saturating_add(HEADROOM_BYTES)) {
         // Without Landlock the filter alone keeps files closed, which it does.
-        Ok(_) => outlet.send(&Report::Ready),
+        Ok(_) => outlet.send(&CodeWorkerFrame::Ready),
         Err(error) => {
-            outlet.send(&Report::Unfit {
+            outlet.send(&CodeWorkerFrame::Unfit {
                 reason: error.to_string(),
             });
             process::exit(1);
@@ -61,17 +61,17 @@ fn work(memory: u64) -> ! {
     }
     loop {
         match outlet.receive() {
-            Order::Run(order) => {
+            CodeHostFrame::Run(order) => {
                 let ending = run::run(&mut outlet, *order);
                 let (unprinted, worn) = (outlet.unprinted(), outlet.is_worn(memory));
-                outlet.send(&Report::Ended {
+                outlet.send(&CodeWorkerFrame::Ended {
                     ending,
                     unprinted,
                     worn,
                 });
             }
             // The answer to a call that the run before did not wait for.
-            Order::Answer { .. } => {}
+            CodeHostFrame::Answer { .. } => {}
         }
     }
 }

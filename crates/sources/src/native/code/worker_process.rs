@@ -17,7 +17,7 @@ use tokio::{
     process::{Child, ChildStderr, Command},
 };
 
-use super::{conversation::Wire, worker};
+use super::{conversation::CodeWorkerConnection, worker};
 
 /// Most that is read of a dead worker's last words.
 const LAST_WORDS: u64 = 4096;
@@ -26,7 +26,7 @@ const LAST_WORDS: u64 = 4096;
 pub(super) struct WorkerProcess {
     child: Child,
     stderr: Option<ChildStderr>,
-    pub(super) wire: Wire,
+    pub(super) wire: CodeWorkerConnection,
 }
 
 /// How a worker died.
@@ -57,7 +57,7 @@ impl WorkerProcess {
         Ok(Self {
             child,
             stderr,
-            wire: Wire::new(UnixStream::from_std(ours)?),
+            wire: CodeWorkerConnection::new(UnixStream::from_std(ours)?),
         })
     }
 

@@ -33,7 +33,7 @@ pub struct CommandDeclaration {
     /// Variables it is given beside those that every process gets.
     pub environment: BTreeMap<String, String>,
     /// What its output is.
-    pub output: CommandOutput,
+    pub output: CommandOutputFormat,
     /// Exit codes that mean success.
     pub success_codes: Vec<i32>,
     /// It stays out of lists until a search shows it.
@@ -57,7 +57,7 @@ impl CommandDeclaration {
             class: EffectClass::Execute,
             idempotent: false,
             environment: BTreeMap::new(),
-            output: CommandOutput::Text,
+            output: CommandOutputFormat::Text,
             success_codes: vec![0],
             deferred: false,
             max_output: None,
@@ -78,7 +78,7 @@ impl CommandDeclaration {
 #[derive(Clone, Debug)]
 pub struct CommandParameter {
     /// What its values are.
-    pub kind: ParameterType,
+    pub kind: CommandParameterType,
     /// What it means, for the model.
     pub description: String,
     /// It must be given.
@@ -91,7 +91,7 @@ pub struct CommandParameter {
 
 /// What the values of a parameter are.
 #[derive(Clone, Debug)]
-pub enum ParameterType {
+pub enum CommandParameterType {
     /// Any text.
     Text {
         /// What the whole of it must look like: a regular expression.
@@ -121,7 +121,7 @@ pub enum ParameterType {
 
 /// What a command writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CommandOutput {
+pub enum CommandOutputFormat {
     /// Text for the model, standard error included.
     #[default]
     Text,

@@ -5,12 +5,14 @@ use std::io;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use toolpost_model::{CallContext, Content, ToolFailure, ToolOutput, schema_of, visible_text};
+use toolpost_model::{
+    CallContext, ResultContent, ToolFailure, ToolOutput, schema_of, visible_text,
+};
 
-use super::declaration::{CommandDeclaration, CommandOutput};
+use super::declaration::{CommandDeclaration, CommandOutputFormat};
 use crate::native::shell::{
-    Origin, OutputLog, OutputSource, Processes, Ran, Report, ShownLimits, Told, add_line, ending,
-    rendered, shown,
+    FinishedProcessRun, OutputLog, OutputSource, ProcessOrigin, ProcessRunReport,
+    ProcessRunSummary, Processes, ShownLimits, add_line, ending, rendered, shown,
 };
 
 /// Most bytes taken where the operator does not say.
@@ -27,7 +29,8 @@ const HEAD: ShownLimits = ShownLimits {
 
 /// Lines of an output.
 #[derive(Serialize, JsonSchema)]
-struct Lines {
+#[schemars(rename = "Lines")]
+struct CommandLinesResult {
     /// Without their ends.
     lines: Vec<String>,
     /// How many lines were written.
@@ -37,22 +40,22 @@ struct Lines {
 }
 
 /// What the structured content of such a command looks like, where that is known.
-pub(super) fn schema(output: CommandOutput) -> Option<Value> {
+pub(super) fn schema(output: CommandOutputFormat) -> Option<Value> {
     match output {
-        CommandOutput::Text => Some(schema_of::<Report>()),
-        CommandOutput::Lines => Some(schema_of::<Lines>()),
-        CommandOutput::Json => None,
+        CommandOutputFormat::Text => Some(schema_of::<ProcessRunReport>()),
+        CommandOutputFormat::Lines => Some(schema_of::<CommandLinesResult>()),
+        CommandOutputFormat::Json => None,
     }
 }
 
 /// A run that is over, with both its streams.
-pub(super) struct Written<'w> {
-    pub(super) ran: &'w Ran<'w>,
+pub(super) struct FinishedCommandRun<'w> {
+    pub(super) ran: &'w FinishedProcessRun<'w>,
     pub(super) errors: &'w OutputLog,
-    pub(super) kept_for: (&'w CallContext, &'w Processes, Origin),
+    pub(super) kept_for: (&'w CallContext, &'w Processes, ProcessOrigin),
 }
 
-impl Written<'_> {
+impl FinishedCommandRun<'_> {
     pub(super) async fn output(
         self,
         declared: &CommandDeclaration,
@@ -75,7 +78,7 @@ impl Written<'_> {
         }
         let most = declared.max_output.unwrap_or(USUAL_BYTES);
         match declared.output {
-            CommandOutput::Text => {
+            CommandOutputFormat::Text => {
                 let told = self.ran.report(limits, self.kept_for).await?;
                 let text = if end.ended.code == Some(0) {
                     told.plain()
@@ -90,8 +93,8 @@ impl Written<'_> {
                     output
                 })
             }
-            CommandOutput::Json => self.json(&declared.name, most).await,
-            CommandOutput::Lines => self.lines(&declared.name, most).await,
+            CommandOutputFormat::Json => self.json(&declared.name, most).await,
+            CommandOutputFormat::Lines => self.lines(&declared.name, most).await,
         }
     }
 
@@ -130,7 +133,7 @@ impl Written<'_> {
             // The last line is cut in two, unless it is all there is.
             text.truncate(text.rfind('\n').map_or(text.len(), |at| at + 1));
         }
-        let lines = Lines {
+        let lines = CommandLinesResult {
             lines: text.lines().map(str::to_owned).collect(),
             total_lines: log.lines(),
             truncated,
@@ -145,7 +148,7 @@ impl Written<'_> {
             );
         }
         let output = ToolOutput {
-            content: vec![Content::text(text)],
+            content: vec![ResultContent::text(text)],
             structured: Some(structured),
             exit_code: self.ran.end.ended.code,
             sandbox: Some(Box::new(self.ran.process.applied().clone())),
@@ -163,7 +166,7 @@ impl Written<'_> {
         let output = shown(OutputSource::Log(&self.ran.log), HEAD).await?;
         let mut failure = failure.confined(self.ran.process.applied().clone());
         failure.exit_code = self.ran.end.ended.code;
-        failure.content = vec![Content::text(
+        failure.content = vec![ResultContent::text(
             output.text(|cut| format!("[… {} bytes not shown …]", cut.bytes)),
         )];
         add_errors(&mut failure, self.errors).await?;
@@ -181,15 +184,15 @@ fn wrote_nothing(output: ToolOutput, name: &str) -> ToolOutput {
 /// It ended by itself, but not well.
 async fn failed(
     name: &str,
-    ran: &Ran<'_>,
-    told: &Told,
+    ran: &FinishedProcessRun<'_>,
+    told: &ProcessRunSummary,
     errors: &OutputLog,
 ) -> io::Result<ToolFailure> {
     let failure = ToolFailure::new(format!("`{name}` failed: {}", ending(ran.end.ended)))
         .code("command_failed");
     let mut failure = failure.confined(ran.process.applied().clone());
     failure.exit_code = ran.end.ended.code;
-    failure.content = vec![Content::text(told.whole())];
+    failure.content = vec![ResultContent::text(told.whole())];
     failure.details = serde_json::to_value(&told.report).ok();
     if let Some(refusal) = &told.report.sandbox_refusal {
         failure.hint = Some(refusal.message.clone());
@@ -202,7 +205,7 @@ async fn failed(
 async fn add_errors(failure: &mut ToolFailure, errors: &OutputLog) -> io::Result<()> {
     if errors.total() > 0 {
         let output = shown(OutputSource::Log(errors), HEAD).await?;
-        failure.content.push(Content::text(
+        failure.content.push(ResultContent::text(
             output.text(|cut| format!("[… {} bytes not shown …]", cut.bytes)),
         ));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::declaration::{CommandDeclaration, CommandParameter, ParameterType};
+use super::declaration::{CommandDeclaration, CommandParameter, CommandParameterType};
 
 /// What a caller may give.
 pub(super) fn of(declaration: &CommandDeclaration) -> Value {
@@ -27,28 +27,28 @@ pub(super) fn of(declaration: &CommandDeclaration) -> Value {
 
 fn property(parameter: &CommandParameter) -> Value {
     let mut schema = match &parameter.kind {
-        ParameterType::Text { pattern: None } => json!({ "type": "string" }),
-        ParameterType::Text {
+        CommandParameterType::Text { pattern: None } => json!({ "type": "string" }),
+        CommandParameterType::Text {
             pattern: Some(pattern),
         } => {
             json!({ "type": "string", "pattern": format!("^(?:{pattern})$") })
         }
-        ParameterType::Integer { minimum, maximum } => bounded(
+        CommandParameterType::Integer { minimum, maximum } => bounded(
             "integer",
             minimum.map(Value::from),
             maximum.map(Value::from),
         ),
-        ParameterType::Number { minimum, maximum } => bounded(
+        CommandParameterType::Number { minimum, maximum } => bounded(
             "number",
             minimum.clone().map(Value::Number),
             maximum.clone().map(Value::Number),
         ),
-        ParameterType::Boolean => json!({ "type": "boolean" }),
-        ParameterType::Path => json!({ "type": "string", "minLength": 1 }),
-        ParameterType::Choice(values) => json!({ "type": "string", "enum": values }),
+        CommandParameterType::Boolean => json!({ "type": "boolean" }),
+        CommandParameterType::Path => json!({ "type": "string", "minLength": 1 }),
+        CommandParameterType::Choice(values) => json!({ "type": "string", "enum": values }),
     };
     let mut description = parameter.description.clone();
-    if matches!(parameter.kind, ParameterType::Path) {
+    if matches!(parameter.kind, CommandParameterType::Path) {
         let note = "a path, relative to the workspace";
         description = if description.is_empty() {
             note.to_owned()

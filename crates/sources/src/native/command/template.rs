@@ -4,20 +4,20 @@ use super::error::CommandProblem;
 
 /// One argument of a command, or the text it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Template {
+pub(super) struct ArgumentTemplate {
     /// Left out unless this flag is set or this parameter given.
     pub(super) condition: Option<String>,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<ArgumentTemplatePiece>,
 }
 
 /// A part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum ArgumentTemplatePiece {
     Text(String),
     Value(String),
 }
 
-impl Template {
+impl ArgumentTemplate {
     /// Reads a template as an operator wrote it.
     pub(super) fn parse(written: &str) -> Result<Self, CommandProblem> {
         let problem = |reason| CommandProblem::Template {
@@ -35,7 +35,7 @@ impl Template {
             }
             return Ok(Self {
                 condition: Some(name.to_owned()),
-                pieces: vec![Piece::Text(text.to_owned())],
+                pieces: vec![ArgumentTemplatePiece::Text(text.to_owned())],
             });
         }
         let mut pieces = Vec::new();
@@ -62,14 +62,14 @@ impl Template {
                 return Err(problem("between braces stands the name of a parameter"));
             }
             if !text.is_empty() {
-                pieces.push(Piece::Text(std::mem::take(&mut text)));
+                pieces.push(ArgumentTemplatePiece::Text(std::mem::take(&mut text)));
             }
-            pieces.push(Piece::Value(name.to_owned()));
+            pieces.push(ArgumentTemplatePiece::Value(name.to_owned()));
             rest = after;
         }
         text.push_str(rest);
         if !text.is_empty() || pieces.is_empty() {
-            pieces.push(Piece::Text(text));
+            pieces.push(ArgumentTemplatePiece::Text(text));
         }
         Ok(Self {
             condition: None,
@@ -80,8 +80,8 @@ impl Template {
     /// The parameters it names.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let values = self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Value(name) => Some(name.as_str()),
-            Piece::Text(_) => None,
+            ArgumentTemplatePiece::Value(name) => Some(name.as_str()),
+            ArgumentTemplatePiece::Text(_) => None,
         });
         self.condition.as_deref().into_iter().chain(values)
     }
@@ -89,7 +89,7 @@ impl Template {
     /// The text of a template without parameters.
     pub(super) fn fixed(&self) -> Option<&str> {
         match (self.pieces.as_slice(), &self.condition) {
-            ([Piece::Text(text)], None) => Some(text),
+            ([ArgumentTemplatePiece::Text(text)], None) => Some(text),
             _ => None,
         }
     }
@@ -97,8 +97,8 @@ impl Template {
     /// The parameter whose value comes first, so that it decides whether a program takes the argument for an option.
     pub(super) fn leads_with(&self) -> Option<&str> {
         match self.pieces.first() {
-            Some(Piece::Value(name)) => Some(name),
-            Some(Piece::Text(_)) | None => None,
+            Some(ArgumentTemplatePiece::Value(name)) => Some(name),
+            Some(ArgumentTemplatePiece::Text(_)) | None => None,
         }
     }
 
@@ -108,8 +108,8 @@ impl Template {
         value: impl Fn(&str) -> Option<&'v str>,
     ) -> impl Iterator<Item = Option<&'v str>> {
         self.pieces.iter().map(move |piece| match piece {
-            Piece::Text(text) => Some(text.as_str()),
-            Piece::Value(name) => value(name),
+            ArgumentTemplatePiece::Text(text) => Some(text.as_str()),
+            ArgumentTemplatePiece::Value(name) => value(name),
         })
     }
 
@@ -146,10 +146,10 @@ pub(super) fn is_name(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{CommandProblem, Template};
+    use super::{ArgumentTemplate, CommandProblem};
 
     fn filled(written: &str) -> Result<Option<String>, CommandProblem> {
-        let template = Template::parse(written)?;
+        let template = ArgumentTemplate::parse(written)?;
         Ok(template.fill(|name| match name {
             "a" => Some("A{b}"),
             "b" => Some("-B"),
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn the_value_that_leads_an_argument_is_known() {
         let leads = |written: &str| {
-            Template::parse(written)
+            ArgumentTemplate::parse(written)
                 .unwrap()
                 .leads_with()
                 .map(str::to_owned)

@@ -9,26 +9,28 @@ use std::{
 
 use toolpost_model::{
     AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass,
-    Effects, ExecutionKind, ExternalMapping, Lifecycle, Loading, OutputStream, ProgramFile,
-    Refusal, RiskLevel, SandboxPlan, SandboxProfile, Tool, ToolCall, ToolFailure, ToolId, ToolKind,
-    ToolOutput,
+    Effects, ExecutionKind, ExternalMapping, InputRefusal, Lifecycle, LoadingStrategy,
+    OutputStream, ProgramFile, RiskLevel, SandboxPlan, SandboxProfile, Tool, ToolCall, ToolFailure,
+    ToolId, ToolKind, ToolOutput,
 };
-use toolpost_sandbox::{Confines, Process, Stderr, Stdin};
+use toolpost_sandbox::{Confines, SandboxedProcess, StderrTarget, Stdin};
 
 use super::{
-    declaration::{CommandDeclaration, CommandOutput},
+    declaration::{CommandDeclaration, CommandOutputFormat},
     error::{CommandError, CommandProblem},
-    output::{self, Written},
+    output::{self, FinishedCommandRun},
     schema,
-    template::Template,
-    values::{Parameter, Values},
+    template::ArgumentTemplate,
+    values::{ParameterValidator, Values},
 };
 use crate::native::{
-    children::{Child, Children},
+    children::{ChildProcessSpec, Children},
     files::{PathError, Touch, change_effects, read_effects},
     name_watch::{NameWatch, created_paths},
     program_files::{self, CommandStart},
-    shell::{Origin, OutputEvents, Processes, Ran, Stream, run_to_end},
+    shell::{
+        FinishedProcessRun, OutputEvents, ProcessOrigin, ProcessOutputPipe, Processes, run_to_end,
+    },
 };
 
 /// The end of time for a command without a limit of its own: the host's deadline comes first.
@@ -37,9 +39,9 @@ const NO_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) struct CommandTool {
     declaration: CommandDeclaration,
     id: ToolId,
-    argv: Vec<Template>,
-    stdin: Option<Template>,
-    parameters: BTreeMap<String, Parameter>,
+    argv: Vec<ArgumentTemplate>,
+    stdin: Option<ArgumentTemplate>,
+    parameters: BTreeMap<String, ParameterValidator>,
     children: Arc<Children>,
     processes: Arc<Processes>,
 }
@@ -68,12 +70,12 @@ impl CommandTool {
             return Err(CommandProblem::NameForm);
         }
         let id = ToolId::new("commands", name).map_err(CommandProblem::Name)?;
-        let argv: Vec<Template> = declaration
+        let argv: Vec<ArgumentTemplate> = declaration
             .argv
             .iter()
-            .map(|one| Template::parse(one))
+            .map(|one| ArgumentTemplate::parse(one))
             .collect::<Result<_, _>>()?;
-        match argv.first().map(Template::fixed) {
+        match argv.first().map(ArgumentTemplate::fixed) {
             None | Some(Some("")) => return Err(CommandProblem::NoProgram),
             Some(Some(_)) => {}
             Some(None) => {
@@ -85,12 +87,17 @@ impl CommandTool {
         let stdin = declaration
             .stdin
             .as_deref()
-            .map(Template::parse)
+            .map(ArgumentTemplate::parse)
             .transpose()?;
         let parameters = declaration
             .parameters
             .iter()
-            .map(|(name, declared)| Ok((name.clone(), Parameter::new(name, declared.clone())?)))
+            .map(|(name, declared)| {
+                Ok((
+                    name.clone(),
+                    ParameterValidator::new(name, declared.clone())?,
+                ))
+            })
             .collect::<Result<_, CommandProblem>>()?;
         check_names(&declaration, &argv, stdin.as_ref())?;
         let variables = declaration
@@ -122,7 +129,7 @@ impl CommandTool {
         })
     }
 
-    fn values(&self, input: &CallInput) -> Result<Values<'_>, Refusal> {
+    fn values(&self, input: &CallInput) -> Result<Values<'_>, InputRefusal> {
         let values = Values::read(&self.parameters, input.arguments().value())?;
         values.check_sizes(&self.argv, self.stdin.as_ref())?;
         values.check_dashes(&self.argv)?;
@@ -153,7 +160,7 @@ impl CommandTool {
         values: &Values<'_>,
         directory: PathBuf,
         context: &CallContext,
-    ) -> Result<(Process, Confines, Option<NameWatch>), ToolFailure> {
+    ) -> Result<(SandboxedProcess, Confines, Option<NameWatch>), ToolFailure> {
         let variables = self
             .declaration
             .environment
@@ -167,10 +174,10 @@ impl CommandTool {
             .map_err(|refusal| ToolFailure::invalid(refusal.to_string()))?;
         let confines = self.children.confines(self.profile(), context).await?;
         let stderr = match self.declaration.output {
-            CommandOutput::Text => Stderr::WithStdout,
-            CommandOutput::Json | CommandOutput::Lines => Stderr::Piped,
+            CommandOutputFormat::Text => StderrTarget::WithStdout,
+            CommandOutputFormat::Json | CommandOutputFormat::Lines => StderrTarget::Piped,
         };
-        let child = Child {
+        let child = ChildProcessSpec {
             argv: values
                 .fill(&self.argv)
                 .into_iter()
@@ -194,11 +201,12 @@ impl CommandTool {
 /// Every name in a template is declared, and every parameter is used.
 fn check_names(
     declaration: &CommandDeclaration,
-    argv: &[Template],
-    stdin: Option<&Template>,
+    argv: &[ArgumentTemplate],
+    stdin: Option<&ArgumentTemplate>,
 ) -> Result<(), CommandProblem> {
     let written = declaration.argv.iter().chain(&declaration.stdin);
-    let templates: Vec<(&Template, &String)> = argv.iter().chain(stdin).zip(written).collect();
+    let templates: Vec<(&ArgumentTemplate, &String)> =
+        argv.iter().chain(stdin).zip(written).collect();
     for (template, text) in &templates {
         if let Some(name) = template
             .names()
@@ -238,9 +246,9 @@ impl Tool for CommandTool {
             }];
         }
         declaration.loading = if declared.deferred {
-            Loading::Deferred
+            LoadingStrategy::Deferred
         } else {
-            Loading::Eager
+            LoadingStrategy::Eager
         };
         declaration.input.schema = Arc::new(schema::of(declared));
         declaration.output.schema = output::schema(declared.output).map(Arc::new);
@@ -266,7 +274,7 @@ impl Tool for CommandTool {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         self.values(input)?;
         self.children.check(self.profile())
     }
@@ -331,7 +339,7 @@ impl Tool for CommandTool {
         let input = process
             .take_stdin()
             .map(|pipe| (pipe, input.unwrap_or_default().into_bytes()));
-        let combined = self.declaration.output == CommandOutput::Text;
+        let combined = self.declaration.output == CommandOutputFormat::Text;
         let events = |stream| Some(OutputEvents::new(call.context.clone(), stream));
         let first = if combined {
             OutputStream::Combined
@@ -339,12 +347,12 @@ impl Tool for CommandTool {
             OutputStream::Stdout
         };
         let streams = vec![
-            Stream {
+            ProcessOutputPipe {
                 pipe: process.take_stdout(),
                 log: &log,
                 events: events(first),
             },
-            Stream {
+            ProcessOutputPipe {
                 pipe: process.take_stderr(),
                 log: &errors,
                 events: events(OutputStream::Stderr),
@@ -354,7 +362,7 @@ impl Tool for CommandTool {
         let end = run_to_end(&mut process, streams, input, until, &call.context).await;
         let created = watch.as_ref().map(NameWatch::end).unwrap_or_default();
         process.note_protected_created(created_paths(created));
-        let ran = Ran {
+        let ran = FinishedProcessRun {
             process: &process,
             confines: &confines,
             directory: &directory,
@@ -363,11 +371,11 @@ impl Tool for CommandTool {
             created,
         };
         let command = values.fill(&self.argv).join(" ");
-        let origin = Origin {
+        let origin = ProcessOrigin {
             command,
             description: Some(self.declaration.name.clone()),
         };
-        let written = Written {
+        let written = FinishedCommandRun {
             ran: &ran,
             errors: &errors,
             kept_for: (&call.context, &self.processes, origin),

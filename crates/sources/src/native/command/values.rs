@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use regex::Regex;
 use serde_json::{Number, Value};
-use toolpost_model::{Refusal, ToolFailure};
+use toolpost_model::{InputRefusal, ToolFailure};
 
 use super::{
-    declaration::{CommandParameter, ParameterType},
+    declaration::{CommandParameter, CommandParameterType},
     error::CommandProblem,
-    template::Template,
+    template::ArgumentTemplate,
 };
 use crate::native::files::{PathError, Workspace, shown};
 
@@ -23,12 +23,12 @@ const STDIN_BYTES: usize = 8 << 20;
 const PATTERN_BYTES: usize = 1 << 20;
 
 /// A parameter, ready to check values.
-pub(super) struct Parameter {
+pub(super) struct ParameterValidator {
     declared: CommandParameter,
     pattern: Option<Regex>,
 }
 
-impl Parameter {
+impl ParameterValidator {
     pub(super) fn new(name: &str, declared: CommandParameter) -> Result<Self, CommandProblem> {
         let named = || name.to_owned();
         if !super::template::is_name(name) {
@@ -38,7 +38,7 @@ impl Parameter {
             return Err(CommandProblem::RequiredDefault { name: named() });
         }
         let pattern = match &declared.kind {
-            ParameterType::Text {
+            CommandParameterType::Text {
                 pattern: Some(pattern),
             } => {
                 let whole = regex::RegexBuilder::new(&format!("^(?:{pattern})$"))
@@ -49,15 +49,15 @@ impl Parameter {
                     source: Box::new(error),
                 })?)
             }
-            ParameterType::Choice(values) if values.is_empty() => {
+            CommandParameterType::Choice(values) if values.is_empty() => {
                 return Err(CommandProblem::NoChoices { name: named() });
             }
-            ParameterType::Text { pattern: None }
-            | ParameterType::Integer { .. }
-            | ParameterType::Number { .. }
-            | ParameterType::Boolean
-            | ParameterType::Path
-            | ParameterType::Choice(_) => None,
+            CommandParameterType::Text { pattern: None }
+            | CommandParameterType::Integer { .. }
+            | CommandParameterType::Number { .. }
+            | CommandParameterType::Boolean
+            | CommandParameterType::Path
+            | CommandParameterType::Choice(_) => None,
         };
         let parameter = Self { declared, pattern };
         if let Some(default) = &parameter.declared.default
@@ -72,17 +72,17 @@ impl Parameter {
     }
 
     pub(super) fn is_path(&self) -> bool {
-        matches!(self.declared.kind, ParameterType::Path)
+        matches!(self.declared.kind, CommandParameterType::Path)
     }
 
     fn is_flag(&self) -> bool {
-        matches!(self.declared.kind, ParameterType::Boolean)
+        matches!(self.declared.kind, CommandParameterType::Boolean)
     }
 
     /// The text of a value, or what is wrong with it.
     fn text(&self, value: &Value) -> Result<String, String> {
         let text = match (&self.declared.kind, value) {
-            (ParameterType::Integer { minimum, maximum }, Value::Number(number))
+            (CommandParameterType::Integer { minimum, maximum }, Value::Number(number))
                 if !number.is_f64() =>
             {
                 in_bounds(
@@ -91,11 +91,13 @@ impl Parameter {
                     maximum.map(Number::from).as_ref(),
                 )?
             }
-            (ParameterType::Number { minimum, maximum }, Value::Number(number)) => {
+            (CommandParameterType::Number { minimum, maximum }, Value::Number(number)) => {
                 in_bounds(number, minimum.as_ref(), maximum.as_ref())?
             }
-            (ParameterType::Boolean, Value::Bool(flag)) => flag.to_string(),
-            (ParameterType::Choice(values), Value::String(text)) if !values.contains(text) => {
+            (CommandParameterType::Boolean, Value::Bool(flag)) => flag.to_string(),
+            (CommandParameterType::Choice(values), Value::String(text))
+                if !values.contains(text) =>
+            {
                 return Err(format!(
                     "`{}` is none of `{}`",
                     shown(text),
@@ -103,7 +105,9 @@ impl Parameter {
                 ));
             }
             (
-                ParameterType::Text { .. } | ParameterType::Path | ParameterType::Choice(_),
+                CommandParameterType::Text { .. }
+                | CommandParameterType::Path
+                | CommandParameterType::Choice(_),
                 Value::String(text),
             ) => text.clone(),
             _ => {
@@ -154,16 +158,16 @@ fn in_bounds(
 
 /// The values of one call, by parameter. A flag that is not set, and a parameter that is not given, have none.
 pub(super) struct Values<'p> {
-    parameters: &'p BTreeMap<String, Parameter>,
+    parameters: &'p BTreeMap<String, ParameterValidator>,
     texts: BTreeMap<&'p str, String>,
 }
 
 impl<'p> Values<'p> {
     /// Reads the values of a call. No I/O.
     pub(super) fn read(
-        parameters: &'p BTreeMap<String, Parameter>,
+        parameters: &'p BTreeMap<String, ParameterValidator>,
         given: &Value,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, InputRefusal> {
         let mut texts = BTreeMap::new();
         for (name, parameter) in parameters {
             let value = given
@@ -174,11 +178,11 @@ impl<'p> Values<'p> {
                 Some(value) => {
                     let text = parameter
                         .text(value)
-                        .map_err(|reason| Refusal::invalid(format!("/{name}"), reason))?;
+                        .map_err(|reason| InputRefusal::invalid(format!("/{name}"), reason))?;
                     texts.insert(name.as_str(), text);
                 }
                 None if parameter.declared.required => {
-                    return Err(Refusal::invalid(format!("/{name}"), "it is required"));
+                    return Err(InputRefusal::invalid(format!("/{name}"), "it is required"));
                 }
                 None if parameter.is_flag() => {
                     texts.insert(name.as_str(), false.to_string());
@@ -191,7 +195,11 @@ impl<'p> Values<'p> {
 
     /// The paths among the values, with their parameters.
     pub(super) fn paths(&self) -> impl Iterator<Item = (&'p str, &str)> {
-        let is_path = |name: &str| self.parameters.get(name).is_some_and(Parameter::is_path);
+        let is_path = |name: &str| {
+            self.parameters
+                .get(name)
+                .is_some_and(ParameterValidator::is_path)
+        };
         self.texts
             .iter()
             .filter(move |(name, _)| is_path(name))
@@ -199,9 +207,9 @@ impl<'p> Values<'p> {
     }
 
     /// Refuses paths that leave the roots as they are written.
-    pub(super) fn check_paths(&self, workspace: &Workspace) -> Result<(), Refusal> {
+    pub(super) fn check_paths(&self, workspace: &Workspace) -> Result<(), InputRefusal> {
         for (name, given) in self.paths() {
-            workspace.request(given).map_err(|refusal| Refusal {
+            workspace.request(given).map_err(|refusal| InputRefusal {
                 class: refusal.class(),
                 at: format!("/{name}"),
                 message: refusal.to_string(),
@@ -239,11 +247,12 @@ impl<'p> Values<'p> {
     /// filled: one can name a parameter many times.
     pub(super) fn check_sizes(
         &self,
-        argv: &[Template],
-        stdin: Option<&Template>,
-    ) -> Result<(), Refusal> {
-        let size =
-            |template: &Template| template.size(|name| self.texts.get(name).map(String::as_str));
+        argv: &[ArgumentTemplate],
+        stdin: Option<&ArgumentTemplate>,
+    ) -> Result<(), InputRefusal> {
+        let size = |template: &ArgumentTemplate| {
+            template.size(|name| self.texts.get(name).map(String::as_str))
+        };
         let sizes = || argv.iter().filter_map(size);
         let all = sizes().fold(0, usize::saturating_add);
         let (bytes, limit, part) = match (
@@ -255,7 +264,7 @@ impl<'p> Values<'p> {
             _ if all > ARGV_BYTES => (all, ARGV_BYTES, "the arguments"),
             _ => return Ok(()),
         };
-        Err(Refusal::invalid(
+        Err(InputRefusal::invalid(
             "",
             format!("{part} of the command would have {bytes} bytes, the limit is {limit}"),
         ))
@@ -263,7 +272,7 @@ impl<'p> Values<'p> {
 
     /// Refuses values that a program could take for an option: one that begins with `-` at the beginning of an
     /// argument, unless the declaration allows it or an argument `--` came before.
-    pub(super) fn check_dashes(&self, argv: &[Template]) -> Result<(), Refusal> {
+    pub(super) fn check_dashes(&self, argv: &[ArgumentTemplate]) -> Result<(), InputRefusal> {
         let options_end = argv
             .iter()
             .position(|template| template.fixed() == Some("--"));
@@ -280,15 +289,15 @@ impl<'p> Values<'p> {
             let leads = self.texts.get(name).is_some_and(|text| !text.is_empty());
             if filled.starts_with('-') && !(free && leads) {
                 let message = "it begins with `-`, and the program could take it for an option";
-                return Err(Refusal::invalid(format!("/{name}"), message));
+                return Err(InputRefusal::invalid(format!("/{name}"), message));
             }
         }
         Ok(())
     }
 
     /// The arguments of the process.
-    pub(super) fn fill(&self, argv: &[Template]) -> Vec<String> {
-        let wanted = |template: &&Template| {
+    pub(super) fn fill(&self, argv: &[ArgumentTemplate]) -> Vec<String> {
+        let wanted = |template: &&ArgumentTemplate| {
             template
                 .condition
                 .as_deref()
@@ -301,12 +310,15 @@ impl<'p> Values<'p> {
     }
 
     /// One filled template.
-    pub(super) fn fill_one(&self, template: &Template) -> Option<String> {
+    pub(super) fn fill_one(&self, template: &ArgumentTemplate) -> Option<String> {
         template.fill(|name| self.texts.get(name).map(String::as_str))
     }
 
     fn holds(&self, name: &str) -> bool {
-        let is_flag = self.parameters.get(name).is_some_and(Parameter::is_flag);
+        let is_flag = self
+            .parameters
+            .get(name)
+            .is_some_and(ParameterValidator::is_flag);
         self.texts
             .get(name)
             .is_some_and(|text| !is_flag || text == "true")

@@ -11,12 +11,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure,
-    ToolOutput,
+    CallInput, Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, Tool, ToolCall,
+    ToolFailure, ToolOutput,
 };
 
 use self::{
-    patch::{Change, Patch},
+    patch::{FilePatchAction, Patch},
     plan::PatchError,
     report::PatchResult,
 };
@@ -58,7 +58,7 @@ impl Tool for ApplyPatch {
              of context. Everything is checked before the first file is written: if one hunk does not fit, nothing is \
              changed and the error names the hunk and the line. The answer shows what changed, as diffs. For one small \
              change `edit_file` is simpler.",
-            Access::Write,
+            ResourceAccess::Write,
         );
         declaration.title = Some("Apply patch".to_owned());
         declaration.search_hint =
@@ -70,10 +70,10 @@ impl Tool for ApplyPatch {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         let patch = Patch::parse(arguments.patch)
-            .map_err(|error| Refusal::invalid("/patch", error.to_string()))?;
+            .map_err(|error| InputRefusal::invalid("/patch", error.to_string()))?;
         for path in patch.paths() {
             let requested = self
                 .workspace
@@ -81,7 +81,7 @@ impl Tool for ApplyPatch {
                 .map_err(|refusal| refusal.into_refusal_at("/patch"))?;
             if requested.names_directory() {
                 let message = format!("`{path}` names a directory; a patch changes files");
-                return Err(Refusal::invalid("/patch", message));
+                return Err(InputRefusal::invalid("/patch", message));
             }
         }
         Ok(())
@@ -95,15 +95,15 @@ impl Tool for ApplyPatch {
             let new = |path| Touch::content(path).with_directories(true);
             let gone = |path| Touch::name(path).revealing();
             let (touch, second) = match &file.change {
-                Change::Add { .. } => (new(file.path), None),
-                Change::Update { move_to: None, .. } => {
+                FilePatchAction::Add { .. } => (new(file.path), None),
+                FilePatchAction::Update { move_to: None, .. } => {
                     (Touch::content(file.path).revealing(), None)
                 }
-                Change::Update {
+                FilePatchAction::Update {
                     move_to: Some(target),
                     ..
                 } => (gone(file.path), Some(new(target))),
-                Change::Delete { .. } => (gone(file.path), None),
+                FilePatchAction::Delete { .. } => (gone(file.path), None),
             };
             for touch in std::iter::once(touch).chain(second) {
                 effects = change_effects(&self.workspace, effects, touch)?;

@@ -8,15 +8,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Declaration, EffectClass, Effects, Refusal, RiskLevel, Tool, ToolCall,
-    ToolFailure, ToolOutput,
+    CallInput, Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, RiskLevel, Tool,
+    ToolCall, ToolFailure, ToolOutput,
 };
 
 use self::sweep::DeleteError;
 use super::{
     PathError, Touch, arguments, change_effects, checked_arguments, declare,
     entry_type::EntryType,
-    named::{Named, cautions_beneath, require_all},
+    named::{ExistingPathEntry, cautions_beneath, require_all},
     names::{relative, shown},
     with_caution,
     worker::{StopSign, on_worker},
@@ -61,7 +61,7 @@ impl Tool for DeleteFile {
             "delete_file",
             "Deletes a file, a link or an empty directory; with `recursive` a directory and all that is in it. There is \
              no way back. A link is deleted itself, not what it leads to. The roots of the workspace cannot be deleted.",
-            Access::Write,
+            ResourceAccess::Write,
         );
         declaration.title = Some("Delete file".to_owned());
         declaration.search_hint = "remove rm rmdir unlink erase".to_owned();
@@ -74,7 +74,7 @@ impl Tool for DeleteFile {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         self.workspace.check_change(arguments.path).map(|_| ())
     }
@@ -83,7 +83,7 @@ impl Tool for DeleteFile {
         let arguments: Arguments<'_> = arguments(input).ok()?;
         let touch = Touch::name(arguments.path);
         let effects = change_effects(&self.workspace, Effects::of(EffectClass::Write), touch)?;
-        match Named::locate(&self.workspace, arguments.path, |_| false) {
+        match ExistingPathEntry::locate(&self.workspace, arguments.path, |_| false) {
             Ok(named) if named.is_directory() && arguments.recursive => {
                 let place = (&named.parent, named.name.as_os_str());
                 let found = cautions_beneath(&self.workspace, place, &[&named.place]);
@@ -101,8 +101,8 @@ impl Tool for DeleteFile {
         on_worker(&self.workspace, call.context, move |stop| {
             let arguments: Arguments<'_> =
                 arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let may_see = |place: &Path| stop.may(&workspace, place, Access::Read);
-            let named = Named::locate(&workspace, arguments.path, may_see)
+            let may_see = |place: &Path| stop.may(&workspace, place, ResourceAccess::Read);
+            let named = ExistingPathEntry::locate(&workspace, arguments.path, may_see)
                 .map_err(PathError::into_failure)?;
             stop.as_decided_beneath(&workspace, (arguments.path, &named), &[&named.place])
                 .and_then(|()| may_delete(&workspace, &arguments, &named, stop))
@@ -133,15 +133,18 @@ impl Tool for DeleteFile {
 fn may_delete(
     workspace: &Workspace,
     arguments: &Arguments<'_>,
-    named: &Named,
+    named: &ExistingPathEntry,
     stop: &StopSign,
 ) -> Result<(), PathError> {
     let given = arguments.path;
     match named.is_directory() && arguments.recursive {
         true => {
-            let uses = [(&*named.place, Access::Read), (&named.place, Access::Write)];
+            let uses = [
+                (&*named.place, ResourceAccess::Read),
+                (&named.place, ResourceAccess::Write),
+            ];
             require_all(workspace, (given, named), &uses, stop)
         }
-        false => stop.require(workspace, (given, &named.place), Access::Write),
+        false => stop.require(workspace, (given, &named.place), ResourceAccess::Write),
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-use super::worker::{StopSign, Unfinished};
+use super::worker::{FileWorkInterruption, StopSign};
 
 /// How much is read and hashed between two looks at the stop sign.
 const CHUNK_BYTES: usize = 128 * 1024;
@@ -36,7 +36,7 @@ pub(crate) fn of_file(
     limit: u64,
     stop: &StopSign,
     mut done: impl FnMut(u64),
-) -> Result<Option<String>, Unfinished> {
+) -> Result<Option<String>, FileWorkInterruption> {
     let mut hasher = Sha256::new();
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut through = 0_u64;

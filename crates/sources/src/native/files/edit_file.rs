@@ -8,17 +8,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure,
-    ToolOutput,
+    CallInput, Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, Tool, ToolCall,
+    ToolFailure, ToolOutput,
 };
 
-use self::replacement::{Edited, Exchange, ExchangeError, Mismatch, Occurrences};
+use self::replacement::{EditedText, ExchangeError, Mismatch, Occurrences, TextReplacement};
 use super::{
     Touch, arguments, change_effects, check_digest, checked_arguments, declare, diff,
     names::shown,
     worker::{StopSign, on_worker},
     workspace::{LastLink, Workspace},
-    writing::{CONTENT_BYTES, IfMissing, Opening, Taking, Target, Wish, WriteError, Written},
+    writing::{
+        CONTENT_BYTES, IfMissing, OldContentNeed, Taking, WriteError, WriteTarget,
+        WriteTargetRequest, WrittenFile,
+    },
 };
 
 pub(super) struct EditFile {
@@ -97,7 +100,7 @@ impl Tool for EditFile {
              match exactly, blanks included, and occur only once, or `replace_all` must be set; otherwise nothing is \
              changed and the error tells the lines in question. Read the file first and leave out the line numbers. \
              Line endings, mode and encoding of the file are kept, so write plain newlines.",
-            Access::Write,
+            ResourceAccess::Write,
         );
         declaration.title = Some("Edit file".to_owned());
         declaration.search_hint =
@@ -110,7 +113,7 @@ impl Tool for EditFile {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         let requested = self.workspace.check_change(arguments.path)?;
         if requested.names_directory() {
@@ -118,15 +121,15 @@ impl Tool for EditFile {
                 "`{}` names a directory; name the file to edit",
                 shown(arguments.path)
             );
-            return Err(Refusal::invalid("/path", message));
+            return Err(InputRefusal::invalid("/path", message));
         }
         if arguments.old_string.is_empty() {
             let message = "the text to replace is empty; `write_file` makes a new file";
-            return Err(Refusal::invalid("/old_string", message));
+            return Err(InputRefusal::invalid("/old_string", message));
         }
         if arguments.old_string == arguments.new_string {
             let message = "the new text is the same as the old one, so there is nothing to edit";
-            return Err(Refusal::invalid("/new_string", message));
+            return Err(InputRefusal::invalid("/new_string", message));
         }
         check_digest(arguments.expected_sha256)
     }
@@ -158,14 +161,14 @@ fn edit(
     workspace: &Workspace,
     arguments: &Arguments<'_>,
     stop: &StopSign,
-) -> Result<(Written, Edited), EditError> {
-    let opening = Opening {
+) -> Result<(WrittenFile, EditedText), EditError> {
+    let opening = WriteTargetRequest {
         given: arguments.path,
-        wish: Wish::Content,
+        wish: OldContentNeed::Content,
         missing: IfMissing::Fail,
         last_link: LastLink::Follow,
     };
-    let target = Target::open(workspace, opening, stop)?;
+    let target = WriteTarget::open(workspace, opening, stop)?;
     target.require(arguments.expected_sha256)?;
     let path = target.path.clone();
     let text = target.old.as_ref().and_then(|old| old.text());
@@ -175,7 +178,7 @@ fn edit(
     } else {
         Occurrences::Only
     };
-    let exchange = Exchange {
+    let exchange = TextReplacement {
         old: arguments.old_string,
         new: arguments.new_string,
         which,
@@ -194,7 +197,7 @@ fn edit(
     Ok((written, edited))
 }
 
-fn output(written: Written, edited: Edited) -> Result<ToolOutput, serde_json::Error> {
+fn output(written: WrittenFile, edited: EditedText) -> Result<ToolOutput, serde_json::Error> {
     let path = written.target.path;
     let count = edited.count;
     let summary = match edited.lines.as_slice() {

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Declaration, Effects, Loading, Progress, Refusal, Tool, ToolCall,
-    ToolFailure, ToolOutput, visible_line,
+    CallInput, Declaration, Effects, InputRefusal, LoadingStrategy, ResourceAccess, Tool, ToolCall,
+    ToolFailure, ToolOutput, ToolProgress, visible_line,
 };
 
 use super::{
@@ -19,8 +19,8 @@ use super::{
     failure::{PathError, io_code},
     names::{relative, shown},
     read_effects,
-    worker::{StopSign, Stopped, Unfinished, on_worker},
-    workspace::{Found, Workspace, open_regular},
+    worker::{CallStopError, FileWorkInterruption, StopSign, on_worker},
+    workspace::{PathTarget, Workspace, open_regular},
 };
 
 /// How often progress is told at most.
@@ -67,7 +67,7 @@ enum InfoError {
     #[error(transparent)]
     Path(#[from] PathError),
     #[error(transparent)]
-    Stopped(#[from] Stopped),
+    Stopped(#[from] CallStopError),
     #[error("cannot read `{}`: {source}", shown(.path))]
     Io { path: String, source: io::Error },
 }
@@ -96,18 +96,18 @@ impl Tool for FileInfo {
             "file_info",
             "Tells what a path is: type, size, permissions, time of the last change and, for a file, the SHA-256 of \
              its content.",
-            Access::Read,
+            ResourceAccess::Read,
         );
         declaration.title = Some("File info".to_owned());
         declaration.search_hint =
             "checksum digest hash stat metadata size mode mtime modified exists".to_owned();
-        declaration.loading = Loading::Deferred;
+        declaration.loading = LoadingStrategy::Deferred;
         declaration.interface.execution.streaming = true;
         declaration.input.examples = vec![json!({ "path": "target/app.bin" })];
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         self.workspace
             .request(arguments.path)
@@ -134,29 +134,33 @@ impl Tool for FileInfo {
 
 fn info(workspace: &Workspace, given: &str, stop: &StopSign) -> Result<Info, InfoError> {
     let located = workspace.locate(&workspace.request(given).map_err(PathError::from)?)?;
-    stop.require(workspace, (given, &located.whole_path()), Access::Read)?;
+    stop.require(
+        workspace,
+        (given, &located.whole_path()),
+        ResourceAccess::Read,
+    )?;
     let path = relative(&located.path).0.into_owned();
     match located.found {
-        Found::Missing { parent, rest } => {
-            let may_see = |place: &Path| stop.may(workspace, place, Access::Read);
+        PathTarget::Missing { parent, rest } => {
+            let may_see = |place: &Path| stop.may(workspace, place, ResourceAccess::Read);
             Err(
                 PathError::not_found(given.to_owned(), (&parent, &located.path), &rest, may_see)
                     .into(),
             )
         }
-        Found::Directory(dir) => match fstat(&dir) {
+        PathTarget::Directory(dir) => match fstat(&dir) {
             Ok(stat) => Ok(describe(path, &stat, None)),
             Err(error) => Err(InfoError::Io {
                 path,
                 source: error.into(),
             }),
         },
-        Found::Entry { stat, .. }
+        PathTarget::Entry { stat, .. }
             if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile =>
         {
             Ok(describe(path, &stat, None))
         }
-        Found::Entry { parent, name, .. } => {
+        PathTarget::Entry { parent, name, .. } => {
             let (mut file, stat) = open_regular(&parent, &name, given)?;
             let mut reporter = Reporter::new(size_of(&stat), stop);
             let limit = match size_of(&stat) {
@@ -165,8 +169,8 @@ fn info(workspace: &Workspace, given: &str, stop: &StopSign) -> Result<Info, Inf
             };
             match digest::of_file(&mut file, limit, stop, |done| reporter.tell(done)) {
                 Ok(sha256) => Ok(describe(path, &stat, sha256)),
-                Err(Unfinished::Stopped(stopped)) => Err(stopped.into()),
-                Err(Unfinished::Io(source)) => Err(InfoError::Io { path, source }),
+                Err(FileWorkInterruption::Stopped(stopped)) => Err(stopped.into()),
+                Err(FileWorkInterruption::Io(source)) => Err(InfoError::Io { path, source }),
             }
         }
     }
@@ -216,7 +220,7 @@ impl<'s> Reporter<'s> {
         self.next = (done / self.step + 1) * self.step;
         #[expect(clippy::cast_precision_loss, reason = "a percentage need not be exact")]
         let percent = (self.total > 0).then(|| done as f64 * 100.0 / self.total as f64);
-        self.stop.progress(Progress {
+        self.stop.progress(ToolProgress {
             message: "hashing".to_owned(),
             percent,
             done: Some(done),

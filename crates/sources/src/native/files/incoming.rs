@@ -3,18 +3,21 @@
 //! The place is found before anything is fetched, and its directory held from then on. No worker thread waits for
 //! the next piece: between two pieces nothing is held but descriptors.
 
-use toolpost_model::{Effects, Refusal, ToolFailure};
+use toolpost_model::{Effects, InputRefusal, ToolFailure};
 
 use super::{
     Touch, change_effects,
     names::shown,
     worker::StopSign,
     workspace::{LastLink, PathRefusal, Workspace},
-    writing::{Growing, IfMissing, Opening, Taking, Target, Wish, WriteError},
+    writing::{
+        IfMissing, IncrementalFileWrite, OldContentNeed, Taking, WriteError, WriteTarget,
+        WriteTargetRequest,
+    },
 };
 
 /// A file that is coming in. Dropped, it leaves nothing behind.
-pub(crate) struct IncomingFile(Growing);
+pub(crate) struct IncomingFile(IncrementalFileWrite);
 
 /// A file that was saved.
 pub(crate) struct SavedFile {
@@ -25,7 +28,11 @@ pub(crate) struct SavedFile {
 }
 
 /// Looks at a path to save to, without I/O. `at` is where the path stands among the arguments.
-pub(crate) fn check_incoming(workspace: &Workspace, given: &str, at: &str) -> Result<(), Refusal> {
+pub(crate) fn check_incoming(
+    workspace: &Workspace,
+    given: &str,
+    at: &str,
+) -> Result<(), InputRefusal> {
     let requested = workspace.request_change(given);
     let requested = requested.map_err(|refusal: PathRefusal| refusal.into_refusal_at(at))?;
     match requested.names_directory() {
@@ -34,7 +41,7 @@ pub(crate) fn check_incoming(workspace: &Workspace, given: &str, at: &str) -> Re
                 "`{}` names a directory; name the file to write",
                 shown(given)
             );
-            Err(Refusal::invalid(at, message))
+            Err(InputRefusal::invalid(at, message))
         }
         false => Ok(()),
     }
@@ -61,13 +68,13 @@ impl IncomingFile {
         given: &str,
         stop: &StopSign,
     ) -> Result<Self, ToolFailure> {
-        let opening = Opening {
+        let opening = WriteTargetRequest {
             given,
-            wish: Wish::IfCheap,
+            wish: OldContentNeed::IfCheap,
             missing: IfMissing::CreateDirectories,
             last_link: LastLink::Follow,
         };
-        let growing = Target::open(workspace, opening, stop).and_then(Target::grow);
+        let growing = WriteTarget::open(workspace, opening, stop).and_then(WriteTarget::grow);
         growing.map(Self).map_err(WriteError::into_failure)
     }
 

@@ -4,21 +4,21 @@ use std::{borrow::Cow, collections::HashMap};
 
 /// A line and how it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Line<'t> {
+pub(crate) struct TextLine<'t> {
     pub(crate) text: &'t str,
-    pub(crate) end: LineEnd,
+    pub(crate) end: TextLineEnding,
 }
 
 /// How a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LineEnd {
+pub(crate) enum TextLineEnding {
     /// The text ends here.
     Open,
     Newline,
     CarriageReturn,
 }
 
-impl LineEnd {
+impl TextLineEnding {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Open => "",
@@ -29,20 +29,20 @@ impl LineEnd {
 }
 
 /// The lines of a text.
-pub(crate) fn split(text: &str) -> Vec<Line<'_>> {
+pub(crate) fn split(text: &str) -> Vec<TextLine<'_>> {
     let line = |line| match str::strip_suffix(line, '\n') {
-        None => Line {
+        None => TextLine {
             text: line,
-            end: LineEnd::Open,
+            end: TextLineEnding::Open,
         },
         Some(rest) => match rest.strip_suffix('\r') {
-            None => Line {
+            None => TextLine {
                 text: rest,
-                end: LineEnd::Newline,
+                end: TextLineEnding::Newline,
             },
-            Some(rest) => Line {
+            Some(rest) => TextLine {
                 text: rest,
-                end: LineEnd::CarriageReturn,
+                end: TextLineEnding::CarriageReturn,
             },
         },
     };
@@ -51,7 +51,7 @@ pub(crate) fn split(text: &str) -> Vec<Line<'_>> {
 
 /// Lines that can be searched many times: equal ones have the same number. Files are far smaller than what `u32` counts,
 /// and with it the index of a file of many short lines takes half the room.
-pub(crate) struct Index<'t> {
+pub(crate) struct LineIndex<'t> {
     numbers: HashMap<&'t str, u32>,
     lines: Vec<u32>,
     /// By number: how often a line occurs, and where first.
@@ -67,14 +67,14 @@ const RARE: u32 = 64;
 
 /// What a search found.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Search {
+pub(crate) struct LineSearchMatches {
     /// Where all lines stand, at most a few places.
     pub(crate) found: Vec<usize>,
     /// The longest beginning that stands somewhere: where, and how many lines.
     pub(crate) longest: (usize, usize),
 }
 
-impl<'t> Index<'t> {
+impl<'t> LineIndex<'t> {
     pub(crate) fn new(lines: impl Iterator<Item = &'t str>) -> Self {
         let mut index = Self {
             numbers: HashMap::new(),
@@ -117,14 +117,14 @@ impl<'t> Index<'t> {
     }
 
     /// Looks for `wanted`, which must not be empty, from `from` on; ends after `most` finds.
-    pub(crate) fn search(&self, wanted: &[&str], from: usize, most: usize) -> Search {
+    pub(crate) fn search(&self, wanted: &[&str], from: usize, most: usize) -> LineSearchMatches {
         let wanted: Vec<Option<u32>> = wanted
             .iter()
             .map(|line| self.numbers.get(line).copied())
             .collect();
         let found = self.search_by_rare_line(&wanted, from, most);
         match found.first() {
-            Some(first) => Search {
+            Some(first) => LineSearchMatches {
                 longest: (*first, wanted.len()),
                 found,
             },
@@ -159,7 +159,7 @@ impl<'t> Index<'t> {
     }
 
     /// The time is linear (Knuth, Morris and Pratt), whatever file and patch are made of.
-    fn search_all(&self, wanted: &[Option<u32>], from: usize, most: usize) -> Search {
+    fn search_all(&self, wanted: &[Option<u32>], from: usize, most: usize) -> LineSearchMatches {
         let mut back = vec![0; wanted.len()];
         let mut matched = 0;
         for at in 1..wanted.len() {
@@ -169,7 +169,7 @@ impl<'t> Index<'t> {
             matched += usize::from(wanted[at] == wanted[matched]);
             back[at] = matched;
         }
-        let mut search = Search::default();
+        let mut search = LineSearchMatches::default();
         matched = 0;
         for (at, line) in self.lines.iter().enumerate().skip(from) {
             while matched > 0 && wanted[matched] != Some(*line) {
@@ -209,16 +209,16 @@ pub(crate) fn words(line: &str) -> Cow<'_, str> {
 mod tests {
     use proptest::prelude::{prop, proptest};
 
-    use super::{Index, LineEnd, Search, split};
+    use super::{LineIndex, LineSearchMatches, TextLineEnding, split};
 
     #[test]
     fn ends_are_kept_apart_from_texts() {
         let lines = split("a\r\n\nb\r");
         let told: Vec<_> = lines.iter().map(|line| (line.text, line.end)).collect();
         let expected = [
-            ("a", LineEnd::CarriageReturn),
-            ("", LineEnd::Newline),
-            ("b\r", LineEnd::Open),
+            ("a", TextLineEnding::CarriageReturn),
+            ("", TextLineEnding::Newline),
+            ("b\r", TextLineEnding::Open),
         ];
         assert_eq!(told, expected);
         assert!(split("").is_empty());
@@ -239,11 +239,11 @@ mod tests {
         ) {
             let (lines, wanted): (Vec<_>, Vec<_>) =
                 (lines.iter().map(String::as_str).collect(), wanted.iter().map(String::as_str).collect());
-            let index = Index::new(lines.iter().copied());
+            let index = LineIndex::new(lines.iter().copied());
             let search = index.search(&wanted, from, usize::MAX);
             let numbers: Vec<_> = wanted.iter().map(|line| index.numbers.get(line).copied()).collect();
             assert_eq!(search, index.search_all(&numbers, from, usize::MAX));
-            let Search { found, .. } = search;
+            let LineSearchMatches { found, .. } = search;
             let everywhere: Vec<_> = (from..lines.len())
                 .filter(|at| lines[*at..].starts_with(&wanted))
                 .collect();

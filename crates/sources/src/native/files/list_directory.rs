@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Content, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure,
-    ToolOutput, Truncation, visible_line,
+    CallInput, Declaration, Effects, InputRefusal, ResourceAccess, ResultContent, Tool, ToolCall,
+    ToolFailure, ToolOutput, Truncation, visible_line,
 };
 
-use self::listing::{Entry, ListError, Listing};
+use self::listing::{DirectoryEntry, DirectoryListing, ListError};
 use super::{
     arguments, checked_arguments, declare, entry_type::EntryType, kept_by_rules, names::shown,
     read_effects, tell_roots, worker::on_worker, workspace::Workspace,
@@ -59,7 +59,7 @@ struct ListResult {
     /// The directory, relative to the workspace and without links.
     path: String,
     /// What is in it, sorted by name, each directory followed by what is in it.
-    entries: Vec<Entry>,
+    entries: Vec<DirectoryEntry>,
     /// How many entries are not listed because rules keep them from this call.
     #[serde(skip_serializing_if = "is_zero")]
     #[schemars(default)]
@@ -78,7 +78,7 @@ impl Tool for ListDirectory {
             "list_directory",
             "Lists what is in a directory, sorted by name, `depth` levels down. Directories end in `/`; links show \
              where they point and are not followed.",
-            Access::Read,
+            ResourceAccess::Read,
         );
         tell_roots(&mut declaration, &self.workspace);
         declaration.title = Some("List directory".to_owned());
@@ -87,21 +87,21 @@ impl Tool for ListDirectory {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         if !(1..=MAX_DEPTH).contains(&arguments.depth) {
             let message = format!(
                 "`{}` is out of range, 1 to {MAX_DEPTH} levels can be shown",
                 arguments.depth
             );
-            return Err(Refusal::invalid("/depth", message));
+            return Err(InputRefusal::invalid("/depth", message));
         }
         if !(1..=MAX_LIMIT).contains(&arguments.limit) {
             let message = format!(
                 "`{}` is out of range, 1 to {MAX_LIMIT} entries can be shown",
                 arguments.limit
             );
-            return Err(Refusal::invalid("/limit", message));
+            return Err(InputRefusal::invalid("/limit", message));
         }
         self.workspace
             .request(arguments.path)
@@ -130,7 +130,7 @@ impl Tool for ListDirectory {
     }
 }
 
-fn output(listing: Listing) -> Result<ToolOutput, serde_json::Error> {
+fn output(listing: DirectoryListing) -> Result<ToolOutput, serde_json::Error> {
     let shown_entries = listing.entries.len() as u64;
     let truncated = listing.cut.then(|| Truncation {
         shown: shown_entries,
@@ -171,7 +171,7 @@ fn output(listing: Listing) -> Result<ToolOutput, serde_json::Error> {
         kept_by_rules: listing.kept,
     };
     let output = ToolOutput {
-        content: vec![Content::text(text)],
+        content: vec![ResultContent::text(text)],
         structured: Some(serde_json::to_value(&result)?),
         summary: Some(summary),
         truncated,
@@ -189,7 +189,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// One line of the text.
-fn line(entry: &Entry) -> String {
+fn line(entry: &DirectoryEntry) -> String {
     let name = visible_line(&entry.name);
     match (entry.entry_type, &entry.target, entry.unreadable) {
         (EntryType::Directory, _, true) => format!("{name}/ (cannot be read)\n"),

@@ -8,15 +8,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure,
-    ToolOutput,
+    CallInput, Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, Tool, ToolCall,
+    ToolFailure, ToolOutput,
 };
 
 use self::rename::MoveError;
 use super::{
     Touch, arguments, change_effects, checked_arguments, declare,
     entry_type::EntryType,
-    named::{Named, cautions_beneath},
+    named::{ExistingPathEntry, cautions_beneath},
     names::{relative, shown},
     with_caution,
     worker::on_worker,
@@ -69,7 +69,7 @@ impl Tool for MoveFile {
             "Moves or renames a file or a directory with all that is in it. `to` is the whole new path: to move `a.txt` \
              into `docs`, say `docs/a.txt`. Nothing that exists is replaced unless `overwrite` is set, and a directory \
              never. A link is moved itself, not what it leads to.",
-            Access::Write,
+            ResourceAccess::Write,
         );
         declaration.title = Some("Move file".to_owned());
         declaration.search_hint = "rename mv relocate".to_owned();
@@ -82,7 +82,7 @@ impl Tool for MoveFile {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         let at = |at: &'static str| {
             move |refusal: super::workspace::PathRefusal| refusal.into_refusal_at(at)
@@ -96,7 +96,7 @@ impl Tool for MoveFile {
             .request_change(arguments.to)
             .map_err(at("/to"))?;
         match from.lexical() == to.lexical() {
-            true => Err(Refusal::invalid(
+            true => Err(InputRefusal::invalid(
                 "/to",
                 "the new path is the old one, so there is nothing to move",
             )),
@@ -111,7 +111,7 @@ impl Tool for MoveFile {
         let effects = change_effects(workspace, effects, Touch::name(arguments.from).revealing())?;
         let to = Touch::name(arguments.to).with_directories(arguments.create_directories);
         let effects = change_effects(workspace, effects, to)?;
-        let Ok(from) = Named::locate(workspace, arguments.from, |_| false) else {
+        let Ok(from) = ExistingPathEntry::locate(workspace, arguments.from, |_| false) else {
             return Some(effects);
         };
         if !from.is_directory() {

@@ -8,14 +8,15 @@ use std::{
 
 use cap_std::fs::Dir;
 use rustix::fs::{FileType, Stat};
-use toolpost_model::Access;
+use toolpost_model::ResourceAccess;
 
 use super::{
     failure::PathError,
     names::shown_path,
     worker::StopSign,
     workspace::{
-        CONFIG, Found, PlaceCaution, PlaceEffect, Workspace, is_piece, is_repository, open_listing,
+        CONFIG, PathTarget, PlaceCaution, PlaceEffect, Workspace, is_piece, is_repository,
+        open_listing,
     },
 };
 
@@ -31,7 +32,7 @@ const ASKED_ABOUT: usize = 200_000;
 const OPEN_AT_ONCE: usize = 512;
 
 /// Something that exists, by its name in its open directory.
-pub(crate) struct Named {
+pub(crate) struct ExistingPathEntry {
     pub(crate) parent: Dir,
     pub(crate) name: OsString,
     pub(crate) stat: Stat,
@@ -39,7 +40,7 @@ pub(crate) struct Named {
     pub(crate) place: PathBuf,
 }
 
-impl Named {
+impl ExistingPathEntry {
     /// Finds what `given` names and may be moved or deleted. Roots may not, nor what holds one. Where there is nothing,
     /// names are suggested that the caller `may_see`.
     pub(crate) fn locate(
@@ -51,13 +52,13 @@ impl Named {
         let requested = workspace.request(given)?;
         let located = workspace.locate_name(&requested)?;
         match located.found {
-            Found::Missing { parent, rest } => Err(PathError::not_found(
+            PathTarget::Missing { parent, rest } => Err(PathError::not_found(
                 text(),
                 (&parent, &located.path),
                 &rest,
                 may_see,
             )),
-            Found::Directory(_) => match workspace.root_at(&located.path) {
+            PathTarget::Directory(_) => match workspace.root_at(&located.path) {
                 Some(root) => Err(PathError::HoldsRoot {
                     given: text(),
                     root: root.to_owned(),
@@ -65,7 +66,7 @@ impl Named {
                 }),
                 None => Err(PathError::NoName { given: text() }),
             },
-            Found::Entry { ref stat, .. } => {
+            PathTarget::Entry { ref stat, .. } => {
                 if let Some(root) = workspace.root_within(&located.path, stat) {
                     let root = root.to_owned();
                     return Err(PathError::HoldsRoot {
@@ -77,13 +78,13 @@ impl Named {
                 let located = located.writable(given)?;
                 let place = located.path;
                 match located.found {
-                    Found::Entry { parent, name, stat } => Ok(Self {
+                    PathTarget::Entry { parent, name, stat } => Ok(Self {
                         parent,
                         name,
                         stat,
                         place,
                     }),
-                    Found::Directory(_) | Found::Missing { .. } => {
+                    PathTarget::Directory(_) | PathTarget::Missing { .. } => {
                         Err(PathError::NoName { given: text() })
                     }
                 }
@@ -104,8 +105,8 @@ impl Named {
 /// or will have, and how that is used there.
 pub(crate) fn require_all(
     workspace: &Workspace,
-    (given, named): (&str, &Named),
-    places: &[(&Path, Access)],
+    (given, named): (&str, &ExistingPathEntry),
+    places: &[(&Path, ResourceAccess)],
     stop: &StopSign,
 ) -> Result<(), PathError> {
     places

@@ -11,12 +11,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Declaration, Effects, PersistStrategy, Refusal, Tool, ToolCall, ToolFailure,
-    ToolOutput,
+    CallInput, Declaration, Effects, InputRefusal, PersistStrategy, ResourceAccess, Tool, ToolCall,
+    ToolFailure, ToolOutput,
 };
 
 pub(in crate::native) use self::text::LineWindow;
-use self::{report::ReadResult, scan::ReadError};
+use self::{report::ReadFileResult, scan::ReadFileError};
 use super::{
     arguments, checked_arguments, declare, read_effects, tell_roots, worker::on_worker,
     workspace::Workspace,
@@ -64,14 +64,14 @@ impl ReadFile {
 
 impl Tool for ReadFile {
     fn declaration(&self) -> Declaration {
-        let mut declaration = declare::<Arguments<'_>, ReadResult>(
+        let mut declaration = declare::<Arguments<'_>, ReadFileResult>(
             "read_file",
             "Reads a text file. Each line comes with its number and a tab in front, which do not belong to the file; \
              `line_numbers: false` leaves them out. `offset` and `limit` choose the lines; at most 2,000 lines and \
              32 KiB come back at once, and the answer says where to read on. Images are shown, of other binary files \
              the first bytes. `sha256` in the structured result can be given to the tools that write as \
              `expected_sha256`.",
-            Access::Read,
+            ResourceAccess::Read,
         );
         tell_roots(&mut declaration, &self.workspace);
         declaration.title = Some("Read file".to_owned());
@@ -86,11 +86,14 @@ impl Tool for ReadFile {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         for (at, value) in [("/offset", arguments.offset), ("/limit", arguments.limit)] {
             if value == 0 {
-                return Err(Refusal::invalid(at, "`0` is too small, the least is 1"));
+                return Err(InputRefusal::invalid(
+                    at,
+                    "`0` is too small, the least is 1",
+                ));
             }
         }
         self.workspace
@@ -109,7 +112,8 @@ impl Tool for ReadFile {
         on_worker(&self.workspace, call.context, move |stop| {
             let arguments: Arguments<'_> =
                 arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let read = scan::read(&workspace, &arguments, stop).map_err(ReadError::into_failure)?;
+            let read =
+                scan::read(&workspace, &arguments, stop).map_err(ReadFileError::into_failure)?;
             Ok(report::output(read, arguments.line_numbers)?)
         })
         .await

@@ -19,12 +19,12 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{Semaphore, oneshot};
-use toolpost_model::{Access, CallContext, ErrorClass, Progress, ToolFailure};
+use toolpost_model::{CallContext, ErrorClass, ResourceAccess, ToolFailure, ToolProgress};
 
 use super::{
     failure::PathError,
-    named::{Named, cautions_beneath},
-    workspace::{PlaceCaution, PlaceEffect, PlaceWarning, Root, Workspace},
+    named::{ExistingPathEntry, cautions_beneath},
+    workspace::{PlaceCaution, PlaceEffect, PlaceWarning, Workspace, WorkspaceRoot},
 };
 
 /// Most threads of one workspace. Disks gain nothing from more, and a hung network mount holds up no others.
@@ -72,30 +72,30 @@ fn worker_stopped(what: &str) -> ToolFailure {
 /// The threads of one workspace. They are made when they are needed and end when this is dropped; what they are
 /// doing then is ended by its stop sign.
 pub(crate) struct Workers {
-    shared: Arc<Shared>,
+    shared: Arc<FileWorkerPool>,
     /// One for each thread there can be, so that the queue is never longer than that.
     places: Arc<Semaphore>,
 }
 
-struct Shared {
-    roots: Vec<Arc<Root>>,
-    queue: Mutex<Queue>,
+struct FileWorkerPool {
+    roots: Vec<Arc<WorkspaceRoot>>,
+    queue: Mutex<FileJobQueue>,
     wake: Condvar,
 }
 
 #[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Job>,
+struct FileJobQueue {
+    jobs: VecDeque<FileJob>,
     threads: usize,
     idle: usize,
     closed: bool,
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+type FileJob = Box<dyn FnOnce() + Send>;
 
 impl Workers {
-    pub(super) fn new(roots: Vec<Arc<Root>>) -> Self {
-        let shared = Shared {
+    pub(super) fn new(roots: Vec<Arc<WorkspaceRoot>>) -> Self {
+        let shared = FileWorkerPool {
             roots,
             queue: Mutex::default(),
             wake: Condvar::new(),
@@ -106,7 +106,7 @@ impl Workers {
         }
     }
 
-    fn run(&self, job: Job) -> Result<(), ToolFailure> {
+    fn run(&self, job: FileJob) -> Result<(), ToolFailure> {
         let mut queue = self.shared.queue.lock();
         queue.jobs.push_back(job);
         if queue.jobs.len() > queue.idle && queue.threads < THREADS {
@@ -150,7 +150,7 @@ impl std::fmt::Debug for Workers {
     }
 }
 
-impl Shared {
+impl FileWorkerPool {
     /// A thread's whole life.
     fn work(&self) {
         confine(&self.roots);
@@ -160,7 +160,7 @@ impl Shared {
         }
     }
 
-    fn next(&self) -> Option<Job> {
+    fn next(&self) -> Option<FileJob> {
         let mut queue = self.queue.lock();
         loop {
             if let Some(job) = queue.jobs.pop_front() {
@@ -179,8 +179,8 @@ impl Shared {
 
 /// Locks the calling thread to the roots, for good. A second wall: a kernel without Landlock does without it, and the
 /// path rules hold all the same. Within a writable root it cannot shut off a read-only one; there the rules are alone.
-fn confine(roots: &[Arc<Root>]) {
-    let root = |root: &Arc<Root>| toolpost_sandbox::Root {
+fn confine(roots: &[Arc<WorkspaceRoot>]) {
+    let root = |root: &Arc<WorkspaceRoot>| toolpost_sandbox::SandboxRoot {
         path: root.reachable_path(),
         access: root.access,
     };
@@ -200,24 +200,24 @@ pub(crate) struct StopSign {
 /// The call was told to stop.
 #[derive(Debug, thiserror::Error)]
 #[error("the call was canceled before anything was changed")]
-pub(crate) struct Stopped;
+pub(crate) struct CallStopError;
 
 /// Why a piece of work ended early. The caller knows the path and makes its own error of this.
 #[derive(Debug)]
-pub(crate) enum Unfinished {
+pub(crate) enum FileWorkInterruption {
     /// The call was told to stop.
-    Stopped(Stopped),
+    Stopped(CallStopError),
     /// The system said no.
     Io(io::Error),
 }
 
-impl From<Stopped> for Unfinished {
-    fn from(stopped: Stopped) -> Self {
+impl From<CallStopError> for FileWorkInterruption {
+    fn from(stopped: CallStopError) -> Self {
         Self::Stopped(stopped)
     }
 }
 
-impl From<io::Error> for Unfinished {
+impl From<io::Error> for FileWorkInterruption {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
@@ -225,9 +225,9 @@ impl From<io::Error> for Unfinished {
 
 impl StopSign {
     /// Fails once the work should stop. Ask before every chunk and right before a change becomes visible.
-    pub(crate) fn check(&self) -> Result<(), Stopped> {
+    pub(crate) fn check(&self) -> Result<(), CallStopError> {
         match self.context.is_canceled() || self.abandoned.load(Ordering::Relaxed) {
-            true => Err(Stopped),
+            true => Err(CallStopError),
             false => Ok(()),
         }
     }
@@ -253,7 +253,7 @@ impl StopSign {
     pub(crate) fn as_decided_beneath(
         &self,
         workspace: &Workspace,
-        (given, named): (&str, &Named),
+        (given, named): (&str, &ExistingPathEntry),
         places: &[&Path],
     ) -> Result<(), PathError> {
         if self.context.cautioned() {
@@ -292,7 +292,7 @@ impl StopSign {
     }
 
     /// Whether rules let the call use a place that it met.
-    pub(crate) fn may(&self, workspace: &Workspace, place: &Path, access: Access) -> bool {
+    pub(crate) fn may(&self, workspace: &Workspace, place: &Path, access: ResourceAccess) -> bool {
         !self.has_path_rules || self.context.may_use(&workspace.absolute(place), access)
     }
 
@@ -309,7 +309,7 @@ impl StopSign {
         &self,
         workspace: &Workspace,
         (given, place): (&str, &Path),
-        access: Access,
+        access: ResourceAccess,
     ) -> Result<(), PathError> {
         match self.may(workspace, place, access) {
             true => Ok(()),
@@ -325,12 +325,12 @@ impl StopSign {
     }
 
     /// Says how far the work got.
-    pub(crate) fn progress(&self, progress: Progress) {
+    pub(crate) fn progress(&self, progress: ToolProgress) {
         self.context.progress(progress);
     }
 }
 
-impl Stopped {
+impl CallStopError {
     /// As the call's result tells it.
     pub(crate) fn into_failure(self) -> ToolFailure {
         ToolFailure::of(ErrorClass::Canceled, self.to_string()).untouched()

@@ -20,13 +20,13 @@ use std::{
 };
 
 use rustix::fs::Stat;
-use toolpost_model::{Access, Refusal};
+use toolpost_model::{InputRefusal, ResourceAccess};
 
 use self::path::Spelling;
-pub use self::protection::{PatternError, Protection};
+pub use self::protection::{Protection, ProtectionPatternError};
 pub(in crate::native) use self::{
-    kept::{KeepingRules, KeptError, KeptPaths, PathMark, SearchTrail, Sight, find_kept},
-    locate::{Found, LastLink, Located},
+    kept::{KeepingRules, KeptError, KeptPaths, PathMark, ProcessPathView, SearchTrail, find_kept},
+    locate::{LastLink, LocatedPath, PathTarget},
     open::{
         link_unnamed, open_directory, open_listing, open_regular, open_unnamed, read_link,
         sync_directory,
@@ -36,7 +36,7 @@ pub(in crate::native) use self::{
         CONFIG, PlaceEffect, PlaceWarning, ProtectedPath, folders_in_the_making, is_piece,
         is_repository,
     },
-    root::Root,
+    root::WorkspaceRoot,
 };
 use super::{failure::PathError, worker::Workers};
 
@@ -45,7 +45,7 @@ use super::{failure::PathError, worker::Workers};
 #[derive(Debug)]
 pub struct Workspace {
     /// The primary root first.
-    roots: Vec<Arc<Root>>,
+    roots: Vec<Arc<WorkspaceRoot>>,
     protection: Protection,
     /// Made at first use, when all roots are known.
     workers: OnceLock<Workers>,
@@ -104,7 +104,7 @@ impl Workspace {
     /// Opens the directory at `primary` and holds it: the root that relative paths mean. It may be written, and
     /// the standard paths in it are protected.
     pub fn open(primary: &Path) -> Result<Self, WorkspaceError> {
-        let root = Root::open(primary, Access::Write)?;
+        let root = WorkspaceRoot::open(primary, ResourceAccess::Write)?;
         Ok(Self {
             roots: vec![Arc::new(root)],
             protection: Protection::standard(),
@@ -114,10 +114,14 @@ impl Workspace {
 
     /// Adds another root, reached by absolute paths. It may lie beneath another one or around it: the deepest root
     /// decides. A directory given twice may only be read if one of the two says so.
-    pub fn with_root(mut self, path: &Path, access: Access) -> Result<Self, WorkspaceError> {
-        let mut root = Root::open(path, access)?;
+    pub fn with_root(
+        mut self,
+        path: &Path,
+        access: ResourceAccess,
+    ) -> Result<Self, WorkspaceError> {
+        let mut root = WorkspaceRoot::open(path, access)?;
         if let Some(known) = self.roots.iter_mut().find(|known| known.path == root.path) {
-            if known.access == Access::Write && access == Access::Read {
+            if known.access == ResourceAccess::Write && access == ResourceAccess::Read {
                 root.given.clone_from(&known.given);
                 *known = Arc::new(root);
             }
@@ -139,7 +143,7 @@ impl Workspace {
     }
 
     /// All roots, the primary first: absolute paths without links, and what may be done there.
-    pub fn roots(&self) -> impl Iterator<Item = (&Path, Access)> {
+    pub fn roots(&self) -> impl Iterator<Item = (&Path, ResourceAccess)> {
         self.roots
             .iter()
             .map(|root| (root.path.as_path(), root.access))
@@ -177,7 +181,7 @@ impl Workspace {
     }
 
     /// `request_change` as `check` reports it, where the argument is called `path`.
-    pub(super) fn check_change(&self, given: &str) -> Result<RequestedPath, Refusal> {
+    pub(super) fn check_change(&self, given: &str) -> Result<RequestedPath, InputRefusal> {
         self.request_change(given)
             .map_err(PathRefusal::into_refusal)
     }
@@ -186,12 +190,12 @@ impl Workspace {
     pub(in crate::native) fn locate(
         &self,
         requested: &RequestedPath,
-    ) -> Result<Located, PathError> {
+    ) -> Result<LocatedPath, PathError> {
         locate::locate(self, requested, LastLink::Follow)
     }
 
     /// Finds the name itself: a link at the end of the path is not followed.
-    pub(super) fn locate_name(&self, requested: &RequestedPath) -> Result<Located, PathError> {
+    pub(super) fn locate_name(&self, requested: &RequestedPath) -> Result<LocatedPath, PathError> {
         locate::locate(self, requested, LastLink::Keep)
     }
 
@@ -374,7 +378,7 @@ impl Workspace {
             .flatten()
             .map(|root| &self.roots[root]);
         roots
-            .filter(|root| root.access == Access::Read)
+            .filter(|root| root.access == ResourceAccess::Read)
             .map(|root| root.path.clone())
             .next()
     }

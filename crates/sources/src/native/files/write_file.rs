@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure,
-    ToolOutput,
+    CallInput, Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, Tool, ToolCall,
+    ToolFailure, ToolOutput,
 };
 
 use super::{
@@ -15,7 +15,10 @@ use super::{
     names::shown,
     worker::{StopSign, on_worker},
     workspace::{LastLink, Workspace},
-    writing::{CONTENT_BYTES, IfMissing, Opening, Taking, Target, Wish, WriteError, Written},
+    writing::{
+        CONTENT_BYTES, IfMissing, OldContentNeed, Taking, WriteError, WriteTarget,
+        WriteTargetRequest, WrittenFile,
+    },
 };
 
 pub(super) struct WriteFile {
@@ -39,7 +42,8 @@ struct Arguments<'a> {
 
 /// What was written.
 #[derive(Serialize, JsonSchema)]
-struct WriteResult {
+#[schemars(rename = "WriteResult")]
+struct WriteFileResult {
     /// The file, relative to the workspace and without links.
     path: String,
     /// Size of the new content.
@@ -67,13 +71,13 @@ impl WriteFile {
 
 impl Tool for WriteFile {
     fn declaration(&self) -> Declaration {
-        let mut declaration = declare::<Arguments<'_>, WriteResult>(
+        let mut declaration = declare::<Arguments<'_>, WriteFileResult>(
             "write_file",
             "Writes a text file, replacing it whole if it exists; for a change in a file use `edit_file`. Missing \
              directories are made with `create_directories`. Give the `sha256` that `read_file` told as \
              `expected_sha256` to write only over the content you have read. Of a file that existed the answer shows \
              what changed, as a diff.",
-            Access::Write,
+            ResourceAccess::Write,
         );
         declaration.title = Some("Write file".to_owned());
         declaration.search_hint = "create save store overwrite replace".to_owned();
@@ -86,7 +90,7 @@ impl Tool for WriteFile {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         let requested = self.workspace.check_change(arguments.path)?;
         if requested.names_directory() {
@@ -94,14 +98,14 @@ impl Tool for WriteFile {
                 "`{}` names a directory; name the file to write",
                 shown(arguments.path)
             );
-            return Err(Refusal::invalid("/path", message));
+            return Err(InputRefusal::invalid("/path", message));
         }
         if arguments.content.len() > CONTENT_BYTES {
             let message = format!(
                 "the content has {} bytes, the limit is {CONTENT_BYTES}",
                 arguments.content.len()
             );
-            return Err(Refusal::invalid("/content", message));
+            return Err(InputRefusal::invalid("/content", message));
         }
         check_digest(arguments.expected_sha256)
     }
@@ -142,22 +146,22 @@ fn write(
     workspace: &Workspace,
     arguments: &Arguments<'_>,
     stop: &StopSign,
-) -> Result<Written, WriteError> {
+) -> Result<WrittenFile, WriteError> {
     let (wish, taking) = match arguments.expected_sha256 {
-        Some(_) => (Wish::Digest, Taking::Unchanged),
-        None => (Wish::IfCheap, Taking::Any),
+        Some(_) => (OldContentNeed::Digest, Taking::Unchanged),
+        None => (OldContentNeed::IfCheap, Taking::Any),
     };
     let missing = match arguments.create_directories {
         true => IfMissing::CreateDirectories,
         false => IfMissing::Create,
     };
-    let opening = Opening {
+    let opening = WriteTargetRequest {
         given: arguments.path,
         wish,
         missing,
         last_link: LastLink::Follow,
     };
-    let target = Target::open(workspace, opening, stop)?;
+    let target = WriteTarget::open(workspace, opening, stop)?;
     target.require(arguments.expected_sha256)?;
     let mut written = target
         .stage(arguments.content.as_bytes(), stop)?
@@ -166,7 +170,7 @@ fn write(
     Ok(written)
 }
 
-fn output(written: Written, content: &str) -> Result<ToolOutput, serde_json::Error> {
+fn output(written: WrittenFile, content: &str) -> Result<ToolOutput, serde_json::Error> {
     let (created, path, bytes) = (written.created(), written.target.path, content.len() as u64);
     let unit = if bytes == 1 { "byte" } else { "bytes" };
     let new = if created { " (new)" } else { "" };
@@ -179,7 +183,7 @@ fn output(written: Written, content: &str) -> Result<ToolOutput, serde_json::Err
         Some(diff) => format!("{summary}\n{}", diff.text),
         None => summary.clone(),
     };
-    let result = WriteResult {
+    let result = WriteFileResult {
         path,
         bytes,
         created,

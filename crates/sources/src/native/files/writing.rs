@@ -17,21 +17,21 @@ use rustix::{
     io::Errno,
 };
 use sha2::{Digest, Sha256};
-use toolpost_model::Access;
+use toolpost_model::ResourceAccess;
 
 use self::temporary::Temporary;
 pub(super) use self::{
     error::WriteError,
     made_directories::MadeDirectories,
-    old_file::{OldFile, Wish},
-    removal::{Removal, Removed},
+    old_file::{OldContentNeed, OldFile},
+    removal::{Removal, RemovedFile},
 };
 use super::{
     digest,
     failure::{PathError, special},
     names::relative,
     worker::StopSign,
-    workspace::{Found, LastLink, Workspace, sync_directory},
+    workspace::{LastLink, PathTarget, Workspace, sync_directory},
 };
 
 /// Most content taken or changed in one call.
@@ -68,7 +68,7 @@ impl NewMode {
 }
 
 /// A name to write, in its open directory.
-pub(super) struct Target {
+pub(super) struct WriteTarget {
     parent: Arc<Dir>,
     name: OsString,
     pub(super) old: Option<OldFile>,
@@ -83,10 +83,10 @@ pub(super) struct Target {
 
 /// What is wanted of a target before it is written.
 #[derive(Clone, Copy)]
-pub(super) struct Opening<'a> {
+pub(super) struct WriteTargetRequest<'a> {
     pub(super) given: &'a str,
     /// What is read of an existing file.
-    pub(super) wish: Wish,
+    pub(super) wish: OldContentNeed,
     pub(super) missing: IfMissing,
     pub(super) last_link: LastLink,
 }
@@ -100,14 +100,14 @@ pub(super) enum IfMissing {
     CreateDirectories,
 }
 
-impl Target {
+impl WriteTarget {
     /// Finds the file to write, or the place for a new one.
     pub(super) fn open(
         workspace: &Workspace,
-        opening: Opening<'_>,
+        opening: WriteTargetRequest<'_>,
         stop: &StopSign,
     ) -> Result<Self, WriteError> {
-        let Opening {
+        let WriteTargetRequest {
             given,
             wish,
             missing,
@@ -121,25 +121,28 @@ impl Target {
         let located = located.writable(given)?;
         let place = located.whole_path();
         stop.as_decided(workspace, given, &place)?;
-        stop.require(workspace, (given, &place), Access::Write)?;
+        stop.require(workspace, (given, &place), ResourceAccess::Write)?;
         let wish = match wish {
-            Wish::IfCheap if !stop.may(workspace, &place, Access::Read) => Wish::Nothing,
-            Wish::Nothing | Wish::IfCheap => wish,
-            Wish::Digest | Wish::Content => {
-                stop.require(workspace, (given, &place), Access::Read)?;
+            OldContentNeed::IfCheap if !stop.may(workspace, &place, ResourceAccess::Read) => {
+                OldContentNeed::Nothing
+            }
+            OldContentNeed::Nothing | OldContentNeed::IfCheap => wish,
+            OldContentNeed::Digest | OldContentNeed::Content => {
+                stop.require(workspace, (given, &place), ResourceAccess::Read)?;
                 wish
             }
         };
         let path = relative(&located.whole_path()).0.into_owned();
         let mut made = MadeDirectories::default();
         let (parent, name, old) = match located.found {
-            Found::Directory(_) => {
+            PathTarget::Directory(_) => {
                 return Err(PathError::IsDirectory {
                     given: given.to_owned(),
                 }
                 .into());
             }
-            Found::Entry { parent, name, stat } => match FileType::from_raw_mode(stat.st_mode) {
+            PathTarget::Entry { parent, name, stat } => match FileType::from_raw_mode(stat.st_mode)
+            {
                 FileType::RegularFile => {
                     let old = OldFile::examine((&parent, &name), stat, given, wish, stop)?;
                     (parent, name, Some(old))
@@ -152,18 +155,18 @@ impl Target {
                 }
                 other => return Err(special(given, other).into()),
             },
-            Found::Missing { parent, rest } if missing == IfMissing::Fail => {
-                let may_see = |place: &Path| stop.may(workspace, place, Access::Read);
+            PathTarget::Missing { parent, rest } if missing == IfMissing::Fail => {
+                let may_see = |place: &Path| stop.may(workspace, place, ResourceAccess::Read);
                 let place = (&parent, located.path.as_path());
                 return Err(PathError::not_found(given.to_owned(), place, &rest, may_see).into());
             }
-            Found::Missing { rest, .. } if rest.len() > 1 && missing == IfMissing::Create => {
+            PathTarget::Missing { rest, .. } if rest.len() > 1 && missing == IfMissing::Create => {
                 let missing = located.path.join(&rest[0]);
                 return Err(WriteError::NoDirectory {
                     path: relative(&missing).0.into_owned(),
                 });
             }
-            Found::Missing { parent, rest } => {
+            PathTarget::Missing { parent, rest } => {
                 stop.check()?;
                 let (parent, name) = made.make(parent, rest, &path)?;
                 (parent, name, None)
@@ -201,13 +204,13 @@ impl Target {
     }
 
     /// Writes the new content beside the old, invisibly.
-    pub(super) fn stage(self, content: &[u8], stop: &StopSign) -> Result<Staged, WriteError> {
+    pub(super) fn stage(self, content: &[u8], stop: &StopSign) -> Result<StagedFile, WriteError> {
         stop.check()?;
         self.stage_now(content)
     }
 
     /// The same with what `source` still holds, whatever its size.
-    pub(super) fn copy(self, mut source: File, stop: &StopSign) -> Result<Staged, WriteError> {
+    pub(super) fn copy(self, mut source: File, stop: &StopSign) -> Result<StagedFile, WriteError> {
         let temporary = self.temporary()?;
         let mut hasher = Sha256::new();
         let mut chunk = vec![0; COPIED_BYTES];
@@ -227,8 +230,8 @@ impl Target {
     }
 
     /// Begins new content beside the old, invisibly, that comes in pieces.
-    pub(super) fn grow(self) -> Result<Growing, WriteError> {
-        Ok(Growing {
+    pub(super) fn grow(self) -> Result<IncrementalFileWrite, WriteError> {
+        Ok(IncrementalFileWrite {
             temporary: self.temporary()?,
             target: self,
             hasher: Sha256::new(),
@@ -236,7 +239,7 @@ impl Target {
         })
     }
 
-    fn stage_now(self, content: &[u8]) -> Result<Staged, WriteError> {
+    fn stage_now(self, content: &[u8]) -> Result<StagedFile, WriteError> {
         let temporary = self.temporary()?;
         temporary
             .write(content)
@@ -249,10 +252,10 @@ impl Target {
         Temporary::new(&self.parent, &self.name, mode).map_err(|error| self.failed(error))
     }
 
-    fn finish(self, temporary: Temporary, sha256: String) -> Result<Staged, WriteError> {
+    fn finish(self, temporary: Temporary, sha256: String) -> Result<StagedFile, WriteError> {
         self.dress(&temporary).map_err(|error| self.failed(error))?;
         temporary.sync().map_err(|error| self.failed(error))?;
-        Ok(Staged {
+        Ok(StagedFile {
             temporary,
             sha256,
             target: self,
@@ -301,15 +304,15 @@ impl Target {
 }
 
 /// New content that comes in pieces.
-pub(super) struct Growing {
+pub(super) struct IncrementalFileWrite {
     /// Goes before the directories that were made for it.
     temporary: Temporary,
-    target: Target,
+    target: WriteTarget,
     hasher: Sha256,
     bytes: u64,
 }
 
-impl Growing {
+impl IncrementalFileWrite {
     /// Takes another piece.
     pub(super) fn push(&mut self, piece: &[u8]) -> Result<(), WriteError> {
         self.temporary
@@ -326,7 +329,7 @@ impl Growing {
     }
 
     /// All pieces have come.
-    pub(super) fn finish(self) -> Result<Staged, WriteError> {
+    pub(super) fn finish(self) -> Result<StagedFile, WriteError> {
         let Self {
             temporary,
             target,
@@ -338,21 +341,21 @@ impl Growing {
 }
 
 /// New content that only has to take the name over.
-pub(super) struct Staged {
+pub(super) struct StagedFile {
     /// Goes before the directories that were made for it.
     temporary: Temporary,
-    pub(super) target: Target,
+    pub(super) target: WriteTarget,
     pub(super) sha256: String,
 }
 
-impl Staged {
+impl StagedFile {
     /// Makes the new content visible.
-    pub(super) fn commit(self, taking: Taking, stop: &StopSign) -> Result<Written, WriteError> {
+    pub(super) fn commit(self, taking: Taking, stop: &StopSign) -> Result<WrittenFile, WriteError> {
         stop.check()?;
         self.commit_now(taking)
     }
 
-    fn commit_now(mut self, taking: Taking) -> Result<Written, WriteError> {
+    fn commit_now(mut self, taking: Taking) -> Result<WrittenFile, WriteError> {
         let target = &self.target;
         if taking == Taking::Unchanged {
             target.require_unchanged()?;
@@ -376,7 +379,7 @@ impl Staged {
         let path = self.target.path.clone();
         let synced = sync_directory(&self.target.parent).and_then(|()| self.target.made.keep());
         let durable = synced.map_err(|source| WriteError::NotDurable { path, source });
-        Ok(Written {
+        Ok(WrittenFile {
             target: self.target,
             sha256: self.sha256,
             stat,
@@ -386,8 +389,8 @@ impl Staged {
 }
 
 /// A file that was written.
-pub(super) struct Written {
-    pub(super) target: Target,
+pub(super) struct WrittenFile {
+    pub(super) target: WriteTarget,
     pub(super) sha256: String,
     /// The file as it was right after it took the name.
     stat: Option<Stat>,
@@ -395,7 +398,7 @@ pub(super) struct Written {
     pub(super) durable: Result<(), WriteError>,
 }
 
-impl Written {
+impl WrittenFile {
     /// The file did not exist before.
     pub(super) fn created(&self) -> bool {
         self.target.old.is_none()

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use reqwest::Response;
-use toolpost_model::{ArtifactError, ArtifactRef, ArtifactSink, CallContext, Progress};
+use toolpost_model::{ArtifactError, ArtifactRef, ArtifactSink, CallContext, ToolProgress};
 
-use super::{error::HttpError, exchange::Deadline};
+use super::{error::HttpError, exchange::HttpExchangeDeadline};
 
 /// How many bytes lie between two reports of progress.
 const REPORT_EVERY: u64 = 1024 * 1024;
@@ -13,7 +13,7 @@ const REPORT_EVERY: u64 = 1024 * 1024;
 pub(super) struct Incoming<'a> {
     response: Response,
     host: String,
-    deadline: Deadline,
+    deadline: HttpExchangeDeadline,
     context: &'a CallContext,
     received: u64,
     reported: u64,
@@ -21,7 +21,7 @@ pub(super) struct Incoming<'a> {
 }
 
 /// A body that was read, whole or up to a limit.
-pub(super) struct Body {
+pub(super) struct HttpResponseBody {
     pub(super) bytes: Vec<u8>,
     /// The end was reached.
     pub(super) whole: bool,
@@ -65,7 +65,11 @@ async fn begin(
 }
 
 impl<'a> Incoming<'a> {
-    pub(super) fn new(response: Response, deadline: Deadline, context: &'a CallContext) -> Self {
+    pub(super) fn new(
+        response: Response,
+        deadline: HttpExchangeDeadline,
+        context: &'a CallContext,
+    ) -> Self {
         let host = response.url().host_str().unwrap_or_default().to_owned();
         let expected = response.content_length();
         Self {
@@ -106,7 +110,11 @@ impl<'a> Incoming<'a> {
     }
 
     /// Reads up to `limit` bytes into memory.
-    pub(super) async fn read(mut self, limit: u64, beyond: Beyond<'_>) -> Result<Body, HttpError> {
+    pub(super) async fn read(
+        mut self,
+        limit: u64,
+        beyond: Beyond<'_>,
+    ) -> Result<HttpResponseBody, HttpError> {
         let announced = self.expected;
         let mut bytes = Vec::new();
         while let Some(chunk) = self.next().await? {
@@ -121,7 +129,7 @@ impl<'a> Incoming<'a> {
                         self.keep(&bytes, &chunk[room..], media_type, most).await
                     }
                 };
-                return Ok(Body {
+                return Ok(HttpResponseBody {
                     bytes,
                     whole: false,
                     announced,
@@ -130,7 +138,7 @@ impl<'a> Incoming<'a> {
             }
             bytes.extend_from_slice(&chunk);
         }
-        Ok(Body {
+        Ok(HttpResponseBody {
             bytes,
             whole: true,
             announced,
@@ -161,7 +169,7 @@ impl<'a> Incoming<'a> {
             return;
         }
         self.reported = self.received;
-        self.context.progress(Progress {
+        self.context.progress(ToolProgress {
             message: format!("receiving from {}", self.host),
             percent: self
                 .expected

@@ -12,7 +12,7 @@ const META_BYTES: usize = 1024;
 const LOOK_BYTES: usize = 8 * 1024;
 
 /// A body as text.
-pub(super) struct Decoded {
+pub(super) struct DecodedBody {
     pub(super) text: String,
     pub(super) charset: &'static str,
     /// Some bytes meant nothing in that charset and were replaced.
@@ -21,7 +21,7 @@ pub(super) struct Decoded {
 
 /// Decodes a body. `label` is what the header says. `cut` says that the body ends somewhere in the middle, where a
 /// character may have been cut in two; that half is left out.
-pub(super) fn decode(bytes: &[u8], label: Option<&str>, is_html: bool, cut: bool) -> Decoded {
+pub(super) fn decode(bytes: &[u8], label: Option<&str>, is_html: bool, cut: bool) -> DecodedBody {
     let bom = Encoding::for_bom(bytes).map(|(encoding, _)| encoding);
     let named = || label.and_then(|label| Encoding::for_label(label.as_bytes()));
     let meta = || {
@@ -39,13 +39,13 @@ pub(super) fn decode(bytes: &[u8], label: Option<&str>, is_html: bool, cut: bool
     if cut && damaged && encoding == UTF_8 && text.ends_with('\u{fffd}') {
         text.pop();
         let damaged = text.contains('\u{fffd}');
-        return Decoded {
+        return DecodedBody {
             text,
             charset: encoding.name(),
             damaged,
         };
     }
-    Decoded {
+    DecodedBody {
         text,
         charset: encoding.name(),
         damaged,

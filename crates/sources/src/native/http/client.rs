@@ -15,7 +15,7 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use super::{
     names::{GuardedNames, NameLookup},
-    target::{Reach, Target},
+    target::{AddressReach, HttpTarget},
 };
 
 /// How long a connection may take to come about, addresses tried one after another.
@@ -52,9 +52,10 @@ impl Clients {
     }
 
     /// The client for a target. A failure is not kept: somebody may install certificates.
-    pub(super) fn of(&self, target: &Target) -> Result<Client, ClientError> {
+    pub(super) fn of(&self, target: &HttpTarget) -> Result<Client, ClientError> {
         let encrypted = target.url.scheme() == "https";
-        let place = &self.built[usize::from(encrypted)][usize::from(target.reach == Reach::Listed)];
+        let place =
+            &self.built[usize::from(encrypted)][usize::from(target.reach == AddressReach::Listed)];
         match place.get() {
             Some(client) => Ok(client.clone()),
             None => {
@@ -64,7 +65,7 @@ impl Clients {
         }
     }
 
-    fn build(&self, encrypted: bool, reach: Reach) -> Result<Client, ClientError> {
+    fn build(&self, encrypted: bool, reach: AddressReach) -> Result<Client, ClientError> {
         let client = ClientBuilder::new()
             .tls_backend_preconfigured(tls(encrypted)?)
             .dns_resolver(GuardedNames {

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 use super::{
     client::Clients,
     error::HttpError,
-    exchange::{Deadline, MAX_REDIRECTS},
+    exchange::{HttpExchangeDeadline, MAX_REDIRECTS},
     settings::NetworkSettings,
-    target::Target,
+    target::HttpTarget,
 };
 
 /// Why a file did not come.
@@ -51,7 +51,7 @@ fn is_private(error: &HttpError) -> bool {
 }
 
 /// Takes a piece of what came, and how much there is in all where that is known.
-pub(crate) type Sink<'a> = dyn FnMut(&[u8], Option<u64>) -> std::io::Result<()> + Send + 'a;
+pub(crate) type DownloadSink<'a> = dyn FnMut(&[u8], Option<u64>) -> std::io::Result<()> + Send + 'a;
 
 /// Fetches `url`, at most `limit` bytes and for at most `time`.
 pub(crate) async fn download(
@@ -59,14 +59,14 @@ pub(crate) async fn download(
     url: &str,
     limit: u64,
     time: Duration,
-    sink: &mut Sink<'_>,
+    sink: &mut DownloadSink<'_>,
 ) -> Result<(), DownloadError> {
     let clients = Clients::new(settings.names.clone());
-    let deadline = Deadline {
+    let deadline = HttpExchangeDeadline {
         at: Instant::now() + time,
         after: time,
     };
-    let target = Target::parse(url, &settings.private).map_err(HttpError::from)?;
+    let target = HttpTarget::parse(url, &settings.private).map_err(HttpError::from)?;
     let mut response = follow(&clients, settings, target, deadline).await?;
     let host = response.url().host_str().unwrap_or_default().to_owned();
     if !response.status().is_success() {
@@ -99,15 +99,15 @@ pub(crate) async fn download(
 async fn follow(
     clients: &Clients,
     settings: &NetworkSettings,
-    mut target: Target,
-    deadline: Deadline,
+    mut target: HttpTarget,
+    deadline: HttpExchangeDeadline,
 ) -> Result<Response, HttpError> {
     for _ in 0..=MAX_REDIRECTS {
         let response = send(clients, &target, deadline).await?;
         let Some(next) = next(&target.url, &response)? else {
             return Ok(response);
         };
-        target = Target::of(next, &settings.private)
+        target = HttpTarget::of(next, &settings.private)
             .map_err(|refusal| HttpError::Redirected(Box::new(refusal.into())))?;
     }
     Err(HttpError::TooManyRedirects {
@@ -118,8 +118,8 @@ async fn follow(
 
 async fn send(
     clients: &Clients,
-    target: &Target,
-    deadline: Deadline,
+    target: &HttpTarget,
+    deadline: HttpExchangeDeadline,
 ) -> Result<Response, HttpError> {
     let host = || target.url.host_str().unwrap_or_default().to_owned();
     let mut request = Request::new(reqwest::Method::GET, target.url.clone());

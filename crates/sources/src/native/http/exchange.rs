@@ -17,7 +17,7 @@ use super::{
     error::HttpError,
     request_headers::stays_with_its_origin,
     settings::{Credential, NetworkSettings},
-    target::Target,
+    target::HttpTarget,
     url_prefix::same_origin,
 };
 
@@ -25,8 +25,8 @@ use super::{
 pub(super) const MAX_REDIRECTS: usize = 5;
 
 /// What to send.
-pub(super) struct Outgoing<'a> {
-    pub(super) target: Target,
+pub(super) struct OutgoingHttpRequest<'a> {
+    pub(super) target: HttpTarget,
     pub(super) method: Method,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Vec<u8>>,
@@ -45,9 +45,9 @@ pub(super) enum Redirects {
 }
 
 /// What came back: the head of the last answer.
-pub(super) struct Arrived {
+pub(super) struct HttpResponseHead {
     pub(super) response: Response,
-    pub(super) target: Target,
+    pub(super) target: HttpTarget,
     pub(super) hops: Vec<Hop>,
     /// Why the last answer, although a redirect, was not followed.
     pub(super) stopped_because: Option<String>,
@@ -64,12 +64,12 @@ pub(super) struct Hop {
 
 /// When the whole exchange has to be over.
 #[derive(Clone, Copy)]
-pub(super) struct Deadline {
+pub(super) struct HttpExchangeDeadline {
     pub(super) at: Instant,
     pub(super) after: Duration,
 }
 
-impl Deadline {
+impl HttpExchangeDeadline {
     /// After the time the caller gives, or when the host stops the call.
     pub(super) fn new(wish: Duration, host: std::time::Instant) -> Self {
         let now = Instant::now();
@@ -106,10 +106,10 @@ impl Deadline {
 pub(super) async fn run(
     clients: &Clients,
     settings: &NetworkSettings,
-    mut outgoing: Outgoing<'_>,
-    deadline: Deadline,
+    mut outgoing: OutgoingHttpRequest<'_>,
+    deadline: HttpExchangeDeadline,
     context: &CallContext,
-) -> Result<Arrived, HttpError> {
+) -> Result<HttpResponseHead, HttpError> {
     let mut hops: Vec<Hop> = Vec::new();
     let mut seen: HashSet<(Method, Url)> = HashSet::new();
     loop {
@@ -124,7 +124,7 @@ pub(super) async fn run(
         let (url, keep_body) = match step {
             Next::Go { url, keep_body } => (url, keep_body),
             Next::Stay(stopped_because) => {
-                return Ok(Arrived {
+                return Ok(HttpResponseHead {
                     response,
                     target: outgoing.target,
                     hops,
@@ -132,7 +132,7 @@ pub(super) async fn run(
                 });
             }
         };
-        let target = Target::of(url, &settings.private)
+        let target = HttpTarget::of(url, &settings.private)
             .map_err(|refusal| HttpError::Redirected(Box::new(refusal.into())))?;
         let to = target.url.to_string();
         if hops.len() == MAX_REDIRECTS {
@@ -156,7 +156,7 @@ pub(super) async fn run(
     }
 }
 
-impl<'a> Outgoing<'a> {
+impl<'a> OutgoingHttpRequest<'a> {
     /// Looks at the credential's secret, for the request and for whoever must keep it out of the result. Fails with
     /// the credential's name if the secret can be in no header.
     pub(super) fn reveal(&mut self) -> Result<Option<&'a Credential>, String> {
@@ -171,7 +171,7 @@ impl<'a> Outgoing<'a> {
         Ok(Some(*credential))
     }
 
-    fn turn_to(&mut self, target: Target, keep_body: KeepBody) {
+    fn turn_to(&mut self, target: HttpTarget, keep_body: KeepBody) {
         if keep_body == KeepBody::No {
             if self.method != Method::HEAD {
                 self.method = Method::GET;
@@ -216,8 +216,8 @@ impl<'a> Outgoing<'a> {
 
 async fn send(
     clients: &Clients,
-    outgoing: &Outgoing<'_>,
-    deadline: Deadline,
+    outgoing: &OutgoingHttpRequest<'_>,
+    deadline: HttpExchangeDeadline,
 ) -> Result<Response, HttpError> {
     let client = clients.of(&outgoing.target)?;
     let mut request = Request::new(outgoing.method.clone(), outgoing.target.url.clone());
@@ -260,7 +260,7 @@ enum Next {
 }
 
 /// Where the answer leads.
-fn next(outgoing: &Outgoing<'_>, response: &Response) -> Result<Next, HttpError> {
+fn next(outgoing: &OutgoingHttpRequest<'_>, response: &Response) -> Result<Next, HttpError> {
     let from = &outgoing.target.url;
     let keep_body = match response.status() {
         // What everybody does, and what the standard allows: a POST becomes a GET.

@@ -20,23 +20,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    Access, CallContext, CallInput, Content, Declaration, EffectClass, Effects, ErrorClass,
-    Refusal, Tool, ToolCall, ToolFailure, ToolOutput, Truncation, visible_line, visible_text,
+    CallContext, CallInput, Declaration, EffectClass, Effects, ErrorClass, InputRefusal,
+    ResourceAccess, ResultContent, Tool, ToolCall, ToolFailure, ToolOutput, Truncation,
+    visible_line, visible_text,
 };
 
 pub(super) use self::tokens::meta_charset;
 use self::{
-    convert::{OutOfTime, Page},
-    writer::Style,
+    convert::{ConvertedPage, OutOfTime},
+    writer::PageTextStyle,
 };
 use super::{
-    Network, arguments,
+    HttpToolNetwork, arguments,
     body::{Beyond, Incoming},
     charset, check_seconds, checked_arguments, declare,
     error::HttpError,
-    exchange::{self, Arrived, Deadline, Outgoing, Redirects, media_type},
+    exchange::{
+        self, HttpExchangeDeadline, HttpResponseHead, OutgoingHttpRequest, Redirects, media_type,
+    },
     key,
-    target::Target,
+    target::HttpTarget,
 };
 
 /// Most characters given at once.
@@ -45,7 +48,7 @@ const MAX_CHARS: usize = 200_000;
 const ERROR_CHARS: usize = 2_000;
 
 pub(super) struct FetchPage {
-    network: Arc<Network>,
+    network: Arc<HttpToolNetwork>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -55,7 +58,7 @@ struct Arguments<'a> {
     url: &'a str,
     /// `markdown` with links, tables and code; `text` without any marks; `html` as it was sent.
     #[serde(default)]
-    format: Format,
+    format: PageFormat,
     /// Most characters to give back.
     #[serde(default = "default_chars")]
     #[schemars(range(min = 1, max = 200_000))]
@@ -80,7 +83,8 @@ fn default_seconds() -> u64 {
 /// How a page is given back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Format {
+#[schemars(rename = "Format")]
+enum PageFormat {
     /// Readable, with links, tables and code.
     #[default]
     Markdown,
@@ -117,12 +121,12 @@ struct PageResult {
 }
 
 impl FetchPage {
-    pub(super) fn new(network: Arc<Network>) -> Self {
+    pub(super) fn new(network: Arc<HttpToolNetwork>) -> Self {
         Self { network }
     }
 
-    fn target(&self, url: &str) -> Result<Target, super::target::TargetRefusal> {
-        Target::parse(url, &self.network.settings.private)
+    fn target(&self, url: &str) -> Result<HttpTarget, super::target::TargetRefusal> {
+        HttpTarget::parse(url, &self.network.settings.private)
     }
 
     async fn fetch(
@@ -133,14 +137,14 @@ impl FetchPage {
         let target = self
             .target(arguments.url)
             .map_err(|refusal| refusal.into_failure().untouched())?;
-        let deadline = Deadline::new(
+        let deadline = HttpExchangeDeadline::new(
             Duration::from_secs(arguments.timeout_seconds),
             context.deadline(),
         );
         let mut headers = HeaderMap::new();
         let accept = "text/html,application/xhtml+xml,text/markdown,text/plain;q=0.9,*/*;q=0.5";
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        let outgoing = Outgoing {
+        let outgoing = OutgoingHttpRequest {
             target,
             method: Method::GET,
             headers,
@@ -148,9 +152,9 @@ impl FetchPage {
             credential: None,
             redirects: Redirects::Follow,
         };
-        let Network { settings, clients } = &*self.network;
+        let HttpToolNetwork { settings, clients } = &*self.network;
         let arrived = exchange::run(clients, settings, outgoing, deadline, &context).await;
-        let Arrived {
+        let HttpResponseHead {
             response, target, ..
         } = arrived.map_err(HttpError::into_failure)?;
         let status = response.status();
@@ -164,7 +168,7 @@ impl FetchPage {
             return Err(not_text(said.as_deref(), target.url.as_str()));
         }
         let body_bytes = body.bytes.len() as u64;
-        let work = Reading {
+        let work = RawPageBody {
             url: target.url,
             format: arguments.format,
             said,
@@ -188,9 +192,9 @@ impl FetchPage {
 }
 
 /// A body that is still to be made readable.
-struct Reading {
+struct RawPageBody {
     url: Url,
-    format: Format,
+    format: PageFormat,
     said: Option<String>,
     label: Option<String>,
     body: Vec<u8>,
@@ -198,33 +202,33 @@ struct Reading {
 }
 
 /// A page that was made readable.
-struct Read {
+struct FetchedPage {
     url: Url,
     said: Option<String>,
-    page: Page,
+    page: ConvertedPage,
     charset: &'static str,
     whole: bool,
 }
 
-impl Reading {
-    fn run(self, until: Instant) -> Result<Read, OutOfTime> {
+impl RawPageBody {
+    fn run(self, until: Instant) -> Result<FetchedPage, OutOfTime> {
         let is_html = charset::is_html(self.said.as_deref(), &self.body);
         let decoded = charset::decode(&self.body, self.label.as_deref(), is_html, !self.whole);
         let style = match self.format {
-            Format::Markdown => Some(Style::Markdown),
-            Format::Text => Some(Style::Text),
-            Format::Html => None,
+            PageFormat::Markdown => Some(PageTextStyle::Markdown),
+            PageFormat::Text => Some(PageTextStyle::Text),
+            PageFormat::Html => None,
         };
         let page = match style.filter(|_| is_html) {
             Some(style) => convert::convert(&decoded.text, &self.url, style, until)?,
-            None => Page {
+            None => ConvertedPage {
                 title: None,
                 text: decoded.text,
                 cut: false,
             },
         };
         let whole = self.whole && !page.cut;
-        Ok(Read {
+        Ok(FetchedPage {
             url: self.url,
             said: self.said,
             page,
@@ -257,7 +261,7 @@ impl Tool for FetchPage {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         check_seconds(arguments.timeout_seconds)?;
         if !(1..=MAX_CHARS).contains(&arguments.max_chars) {
@@ -265,7 +269,7 @@ impl Tool for FetchPage {
                 "`{}` characters are not possible; give 1 to {MAX_CHARS}",
                 arguments.max_chars
             );
-            return Err(Refusal::invalid("/max_chars", message));
+            return Err(InputRefusal::invalid("/max_chars", message));
         }
         self.target(arguments.url)
             .map(|_| ())
@@ -275,7 +279,7 @@ impl Tool for FetchPage {
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let target = self.target(input.arguments().str("url")?).ok()?;
         let mut effects = Effects::of(EffectClass::Network)
-            .using(key(&target), Access::Read)
+            .using(key(&target), ResourceAccess::Read)
             .idempotent();
         effects.concurrency_safe = true;
         Some(effects)
@@ -298,11 +302,11 @@ fn not_text(said: Option<&str>, url: &str) -> ToolFailure {
 }
 
 fn report(
-    read: Read,
+    read: FetchedPage,
     status: StatusCode,
     arguments: &Arguments<'_>,
 ) -> Result<ToolOutput, ToolFailure> {
-    let Read {
+    let FetchedPage {
         url,
         said,
         page,
@@ -390,7 +394,7 @@ fn report(
     Ok(output)
 }
 
-fn bad_status(url: &Url, status: StatusCode, page: &Page) -> ToolFailure {
+fn bad_status(url: &Url, status: StatusCode, page: &ConvertedPage) -> ToolFailure {
     let class = match status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         true => ErrorClass::DependencyUnavailable,
         false => ErrorClass::ExecutionFailed,
@@ -401,7 +405,9 @@ fn bad_status(url: &Url, status: StatusCode, page: &Page) -> ToolFailure {
     failure.details = Some(json!({ "status": status.as_u16() }));
     let head: String = page.text.chars().take(ERROR_CHARS).collect();
     if !head.is_empty() {
-        failure.content.push(Content::text(visible_text(&head)));
+        failure
+            .content
+            .push(ResultContent::text(visible_text(&head)));
     }
     failure
 }

@@ -8,20 +8,20 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use toolpost_model::{
-    Access, AccessKind, ArgumentKind, ArgumentMeaning, CallContext, CallInput, Declaration,
-    EffectClass, Effects, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolOutput,
+    AccessKind, ArgumentKind, ArgumentMeaning, CallContext, CallInput, Declaration, EffectClass,
+    Effects, InputRefusal, ResourceAccess, RiskLevel, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 
 use self::{
-    arguments::{Arguments, RequestError},
-    report::{Answer, RequestResult},
+    arguments::{Arguments, HttpRequestError},
+    report::{HttpResponseReport, RequestResult},
 };
 use super::{
-    Network, arguments as read_arguments,
+    HttpToolNetwork, arguments as read_arguments,
     body::{self, Beyond, Incoming},
     check_seconds, checked_arguments, declare,
     error::HttpError,
-    exchange::{self, Arrived, Deadline, Outgoing, Redirects},
+    exchange::{self, HttpExchangeDeadline, HttpResponseHead, OutgoingHttpRequest, Redirects},
     key,
 };
 use crate::native::files::{Workspace, check_incoming, incoming_effects};
@@ -33,16 +33,16 @@ const IMAGE_BYTES: u64 = 1024 * 1024;
 
 pub(super) struct HttpRequest {
     workspace: Arc<Workspace>,
-    network: Arc<Network>,
+    network: Arc<HttpToolNetwork>,
 }
 
 impl HttpRequest {
-    pub(super) fn new(workspace: Arc<Workspace>, network: Arc<Network>) -> Self {
+    pub(super) fn new(workspace: Arc<Workspace>, network: Arc<HttpToolNetwork>) -> Self {
         Self { workspace, network }
     }
 
     /// The request as it will be sent, without its credential's value.
-    fn outgoing(&self, arguments: &Arguments) -> Result<Outgoing<'_>, RequestError> {
+    fn outgoing(&self, arguments: &Arguments) -> Result<OutgoingHttpRequest<'_>, HttpRequestError> {
         let settings = &self.network.settings;
         let target = arguments.target(&settings.private)?;
         let credential = arguments.credential(&target, &settings.credentials)?;
@@ -51,7 +51,7 @@ impl HttpRequest {
         if let Some(credential) =
             credential.filter(|credential| headers.contains_key(&credential.header.name))
         {
-            return Err(RequestError::CredentialHeaderGiven {
+            return Err(HttpRequestError::CredentialHeaderGiven {
                 name: credential.header.name.clone(),
             });
         }
@@ -60,7 +60,7 @@ impl HttpRequest {
             false => Redirects::Show,
         };
         let credential = credential.map(|credential| (credential, None));
-        Ok(Outgoing {
+        Ok(OutgoingHttpRequest {
             target,
             method: arguments.method.of_http(),
             headers,
@@ -77,13 +77,13 @@ impl HttpRequest {
     ) -> Result<ToolOutput, ToolFailure> {
         let mut outgoing = self
             .outgoing(arguments)
-            .map_err(RequestError::into_failure)?;
+            .map_err(HttpRequestError::into_failure)?;
         // Only here, after the decision, is the secret looked at.
         let credential = outgoing
             .reveal()
-            .map_err(|name| RequestError::bad_secret(&name).into_failure())?;
-        let Network { settings, clients } = &*self.network;
-        let deadline = Deadline::new(
+            .map_err(|name| HttpRequestError::bad_secret(&name).into_failure())?;
+        let HttpToolNetwork { settings, clients } = &*self.network;
+        let deadline = HttpExchangeDeadline::new(
             Duration::from_secs(arguments.timeout_seconds),
             context.deadline(),
         );
@@ -95,13 +95,14 @@ impl HttpRequest {
             None => None,
         };
         let arrived = exchange::run(clients, settings, outgoing, deadline, &context).await;
-        let Arrived {
+        let HttpResponseHead {
             response,
             target,
             hops,
             stopped_because,
         } = arrived.map_err(HttpError::into_failure)?;
-        let mut answer = Answer::new(&response, &target, hops, stopped_because, credential);
+        let mut answer =
+            HttpResponseReport::new(&response, &target, hops, stopped_because, credential);
         match saving {
             // What an error says is for the caller and not for the file.
             Some(saving) if response.status().is_success() => {
@@ -185,11 +186,11 @@ impl Tool for HttpRequest {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let arguments: Arguments = checked_arguments(input)?;
         check_seconds(arguments.timeout_seconds)?;
         self.outgoing(&arguments)
-            .map_err(RequestError::into_refusal)?;
+            .map_err(HttpRequestError::into_refusal)?;
         match &arguments.save_to {
             Some(path) => check_incoming(&self.workspace, path, "/save_to"),
             None => Ok(()),
@@ -202,12 +203,14 @@ impl Tool for HttpRequest {
         let effects = Effects::of(EffectClass::Network);
         let effects = match arguments.method.is_safe() {
             true => {
-                let mut effects = effects.using(key(&target), Access::Read).idempotent();
+                let mut effects = effects
+                    .using(key(&target), ResourceAccess::Read)
+                    .idempotent();
                 effects.concurrency_safe = true;
                 effects
             }
             // Alone in its session: calls that change something keep the order they were sent in.
-            false => effects.using(key(&target), Access::Write),
+            false => effects.using(key(&target), ResourceAccess::Write),
         };
         match &arguments.save_to {
             Some(path) => incoming_effects(&self.workspace, effects, path),

@@ -10,7 +10,7 @@ use std::{
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use toolpost_model::BoxFuture;
 
-use super::target::{Reach, TargetRefusal};
+use super::target::{AddressReach, TargetRefusal};
 
 /// Turns names into addresses. The host asks the system unless its settings bring another lookup.
 pub trait NameLookup: Send + Sync + 'static {
@@ -35,7 +35,7 @@ impl NameLookup for SystemNames {
 /// whoever owns the name find out, by trying, what is behind the wall.
 pub(super) struct GuardedNames {
     pub(super) names: Arc<dyn NameLookup>,
-    pub(super) reach: Reach,
+    pub(super) reach: AddressReach,
 }
 
 impl Resolve for GuardedNames {

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use reqwest::Url;
-use toolpost_model::{ErrorClass, Refusal, ToolFailure};
+use toolpost_model::{ErrorClass, InputRefusal, ToolFailure};
 use url::Host;
 
 use super::{address::AddressKind, settings::PrivateTarget};
@@ -17,14 +17,14 @@ const URL_BYTES: usize = 8 * 1024;
 
 /// A URL that may be requested, and what its host may turn out to be.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct HttpTarget {
     pub(super) url: Url,
-    pub(super) reach: Reach,
+    pub(super) reach: AddressReach,
 }
 
 /// Which addresses a name may stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum AddressReach {
     /// Public ones only.
     Public,
     /// The operator listed the URL: loopback and private ones too.
@@ -67,7 +67,7 @@ pub(super) enum TargetRefusal {
     },
 }
 
-impl Target {
+impl HttpTarget {
     /// Reads a URL as a caller sent it and applies the rules. No I/O.
     pub(super) fn parse(given: &str, private: &[PrivateTarget]) -> Result<Self, TargetRefusal> {
         if given.len() > URL_BYTES {
@@ -98,8 +98,8 @@ impl Target {
         // Never sent anyway; without it the URL told is the URL requested.
         url.set_fragment(None);
         let reach = match private.iter().any(|target| target.0.covers(&url)) {
-            true => Reach::Listed,
-            false => Reach::Public,
+            true => AddressReach::Listed,
+            false => AddressReach::Public,
         };
         reach.check_host(&url)?;
         Ok(Self { url, reach })
@@ -109,7 +109,7 @@ impl Target {
     pub(super) fn check_peer(&self, peer: IpAddr) -> Result<(), TargetRefusal> {
         let is_literal =
             literal(&self.url).is_some_and(|address| address.to_canonical() == peer.to_canonical());
-        let is_listed = self.reach == Reach::Listed && is_literal;
+        let is_listed = self.reach == AddressReach::Listed && is_literal;
         match AddressKind::of(peer).filter(|kind| !self.reach.allows(*kind)) {
             Some(kind) if !is_listed => {
                 let host = self.url.host_str().unwrap_or_default().to_owned();
@@ -124,7 +124,7 @@ impl Target {
     }
 }
 
-impl Reach {
+impl AddressReach {
     fn allows(self, kind: AddressKind) -> bool {
         match self {
             Self::Public => false,
@@ -226,12 +226,12 @@ impl TargetRefusal {
     }
 
     /// As `check` tells it; both tools call the argument `url`.
-    pub(super) fn into_refusal(self) -> Refusal {
+    pub(super) fn into_refusal(self) -> InputRefusal {
         let hint = self
             .hint()
             .map(|hint| format!("; {hint}"))
             .unwrap_or_default();
-        Refusal {
+        InputRefusal {
             class: self.class(),
             at: "/url".to_owned(),
             message: format!("{self}{hint}"),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toolpost_command::{Analysis, Directory, RedirectAccess, SimpleCommand};
+use toolpost_command::{Analysis, CommandDirectory, RedirectAccess, SimpleCommand};
 
 use super::interpreter::{self, Interpreter, OperandKind};
 
@@ -99,7 +99,7 @@ pub(super) fn in_text(analysis: &Analysis, start: &CommandStart<'_>) -> Vec<Prog
         let directory = if is_certain {
             &command.directory
         } else {
-            &Directory::Unknown
+            &CommandDirectory::Unknown
         };
         for place in places(directory, start, &visited) {
             reads_input |= look_at(&command.words, search_path, &place, &mut lookups);
@@ -148,8 +148,10 @@ fn visited(analysis: &Analysis, start: &CommandStart<'_>) -> Vec<RunDirectory> {
             continue;
         }
         let from = match &command.directory {
-            Directory::Unknown => visited.clone(),
-            Directory::Start | Directory::Beneath(_) => places(&command.directory, start, &[]),
+            CommandDirectory::Unknown => visited.clone(),
+            CommandDirectory::Start | CommandDirectory::Beneath(_) => {
+                places(&command.directory, start, &[])
+            }
         };
         for place in from.iter().map(|place| place.enter(target)) {
             if !visited.contains(&place) && visited.len() < MOST_PLACES {
@@ -164,14 +166,14 @@ fn visited(analysis: &Analysis, start: &CommandStart<'_>) -> Vec<RunDirectory> {
 const MOST_PLACES: usize = 8;
 
 fn places(
-    directory: &Directory,
+    directory: &CommandDirectory,
     start: &CommandStart<'_>,
     visited: &[RunDirectory],
 ) -> Vec<RunDirectory> {
     match directory {
-        Directory::Start => vec![RunDirectory::start(start)],
-        Directory::Beneath(target) => vec![RunDirectory::start(start).enter(target)],
-        Directory::Unknown => visited.to_vec(),
+        CommandDirectory::Start => vec![RunDirectory::start(start)],
+        CommandDirectory::Beneath(target) => vec![RunDirectory::start(start).enter(target)],
+        CommandDirectory::Unknown => visited.to_vec(),
     }
 }
 

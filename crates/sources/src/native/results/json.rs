@@ -6,14 +6,14 @@ use std::{cell::RefCell, fmt, io::Read, ops::Range};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::reader::Bound;
+use super::reader::ResultReadBound;
 
 /// How large an element may be to be held.
 const ELEMENT_BYTES: u64 = 4 << 20;
 
 /// What a pointer leads to.
 #[derive(Debug, PartialEq)]
-pub(super) enum Found {
+pub(super) enum JsonPointerValue {
     /// Neither a list nor an object.
     Scalar(Value),
     /// Elements of a list, and how many there are in all.
@@ -55,13 +55,13 @@ pub(super) fn parts(pointer: &str) -> Result<Vec<String>, PointerError> {
 /// Looks for `pointer` and shows the elements of `range`, as far as `budget` bytes of JSON go.
 pub(super) fn find(
     reader: impl Read,
-    bound: &Bound,
+    bound: &ResultReadBound,
     pointer: &str,
     range: Range<u64>,
     budget: usize,
-) -> Result<Found, PointerError> {
+) -> Result<JsonPointerValue, PointerError> {
     let parts = parts(pointer)?;
-    let state = State {
+    let state = JsonSearchState {
         bound,
         range,
         budget,
@@ -74,8 +74,8 @@ pub(super) fn find(
     }
     .deserialize(&mut json);
     match (state.met.into_inner(), read) {
-        (Some(Met::Found(found)), _) => Ok(found),
-        (Some(Met::Nothing(why)), _) => Err(PointerError::Nothing {
+        (Some(JsonSearchEnd::Found(found)), _) => Ok(found),
+        (Some(JsonSearchEnd::Nothing(why)), _) => Err(PointerError::Nothing {
             pointer: pointer.to_owned(),
             why,
         }),
@@ -94,20 +94,20 @@ pub(super) fn find(
 }
 
 /// What the search came to. Set once; the parser is then stopped with an error that nobody is shown.
-enum Met {
-    Found(Found),
+enum JsonSearchEnd {
+    Found(JsonPointerValue),
     Nothing(String),
 }
 
-struct State<'s> {
-    bound: &'s Bound,
+struct JsonSearchState<'s> {
+    bound: &'s ResultReadBound,
     range: Range<u64>,
     budget: usize,
-    met: RefCell<Option<Met>>,
+    met: RefCell<Option<JsonSearchEnd>>,
 }
 
-impl State<'_> {
-    fn stop<E: serde::de::Error>(&self, met: Met) -> E {
+impl JsonSearchState<'_> {
+    fn stop<E: serde::de::Error>(&self, met: JsonSearchEnd) -> E {
         *self.met.borrow_mut() = Some(met);
         E::custom("found")
     }
@@ -116,7 +116,7 @@ impl State<'_> {
 /// Goes down the rest of a path. Ends the parsing as soon as it is known what is there.
 #[derive(Clone, Copy)]
 struct Descend<'s> {
-    state: &'s State<'s>,
+    state: &'s JsonSearchState<'s>,
     path: &'s [String],
 }
 
@@ -135,9 +135,9 @@ impl<'de> DeserializeSeed<'de> for Descend<'_> {
 impl Descend<'_> {
     fn scalar<E: serde::de::Error>(self, value: Value) -> Result<(), E> {
         Err(self.state.stop(match self.path.first() {
-            None => Met::Found(Found::Scalar(value)),
+            None => JsonSearchEnd::Found(JsonPointerValue::Scalar(value)),
             Some(part) => {
-                Met::Nothing(format!("a plain value stands where `{part}` is looked for"))
+                JsonSearchEnd::Nothing(format!("a plain value stands where `{part}` is looked for"))
             }
         }))
     }
@@ -181,7 +181,7 @@ impl<'de> Visitor<'de> for Descend<'_> {
         };
         let Ok(wanted) = part.parse::<u64>() else {
             let why = format!("`{part}` is no place in a list");
-            return Err(self.state.stop(Met::Nothing(why)));
+            return Err(self.state.stop(JsonSearchEnd::Nothing(why)));
         };
         let mut length = 0;
         loop {
@@ -195,7 +195,7 @@ impl<'de> Visitor<'de> for Descend<'_> {
             };
             if more.is_none() {
                 let why = format!("the list has {length} elements, counted from 0");
-                return Err(self.state.stop(Met::Nothing(why)));
+                return Err(self.state.stop(JsonSearchEnd::Nothing(why)));
             }
             length += 1;
         }
@@ -226,12 +226,12 @@ impl<'de> Visitor<'de> for Descend<'_> {
                 names.join("`, `")
             ),
         };
-        Err(self.state.stop(Met::Nothing(why)))
+        Err(self.state.stop(JsonSearchEnd::Nothing(why)))
     }
 }
 
 fn next_name<'de, A: MapAccess<'de>>(
-    state: &State<'_>,
+    state: &JsonSearchState<'_>,
     object: &mut A,
 ) -> Result<Option<String>, A::Error> {
     state.bound.set(ELEMENT_BYTES);
@@ -241,13 +241,13 @@ fn next_name<'de, A: MapAccess<'de>>(
 }
 
 /// Which elements are held, and how much room is left for them.
-struct Shelf<'s> {
-    state: &'s State<'s>,
+struct JsonElementBuffer<'s> {
+    state: &'s JsonSearchState<'s>,
     room: usize,
     length: u64,
 }
 
-impl Shelf<'_> {
+impl JsonElementBuffer<'_> {
     fn wants_next(&self) -> bool {
         self.room > 0 && self.state.range.contains(&self.length)
     }
@@ -264,8 +264,11 @@ impl Shelf<'_> {
     }
 }
 
-fn shown_list<'de, A: SeqAccess<'de>>(state: &State<'_>, mut list: A) -> Result<(), A::Error> {
-    let mut shelf = Shelf {
+fn shown_list<'de, A: SeqAccess<'de>>(
+    state: &JsonSearchState<'_>,
+    mut list: A,
+) -> Result<(), A::Error> {
+    let mut shelf = JsonElementBuffer {
         state,
         room: state.budget,
         length: 0,
@@ -285,14 +288,17 @@ fn shown_list<'de, A: SeqAccess<'de>>(state: &State<'_>, mut list: A) -> Result<
         }
         shelf.length += 1;
     }
-    Err(state.stop(Met::Found(Found::List {
+    Err(state.stop(JsonSearchEnd::Found(JsonPointerValue::List {
         shown,
         length: shelf.length,
     })))
 }
 
-fn shown_object<'de, A: MapAccess<'de>>(state: &State<'_>, mut object: A) -> Result<(), A::Error> {
-    let mut shelf = Shelf {
+fn shown_object<'de, A: MapAccess<'de>>(
+    state: &JsonSearchState<'_>,
+    mut object: A,
+) -> Result<(), A::Error> {
+    let mut shelf = JsonElementBuffer {
         state,
         room: state.budget,
         length: 0,
@@ -311,7 +317,7 @@ fn shown_object<'de, A: MapAccess<'de>>(state: &State<'_>, mut object: A) -> Res
         }
         shelf.length += 1;
     }
-    Err(state.stop(Met::Found(Found::Object {
+    Err(state.stop(JsonSearchEnd::Found(JsonPointerValue::Object {
         shown,
         length: shelf.length,
     })))
@@ -321,18 +327,28 @@ fn shown_object<'de, A: MapAccess<'de>>(state: &State<'_>, mut object: A) -> Res
 mod tests {
     use serde_json::{Map, Value, json};
 
-    use super::{Bound, Found, PointerError, find};
+    use super::{JsonPointerValue, PointerError, ResultReadBound, find};
 
-    fn at(json: &str, pointer: &str, range: std::ops::Range<u64>) -> Result<Found, PointerError> {
-        find(json.as_bytes(), &Bound::default(), pointer, range, 1_000)
+    fn at(
+        json: &str,
+        pointer: &str,
+        range: std::ops::Range<u64>,
+    ) -> Result<JsonPointerValue, PointerError> {
+        find(
+            json.as_bytes(),
+            &ResultReadBound::default(),
+            pointer,
+            range,
+            1_000,
+        )
     }
 
     fn check(json: &str, pointer: &str, expected: &Value) {
         let found = at(json, pointer, 0..10).unwrap();
         let value = match found {
-            Found::Scalar(value) => value,
-            Found::List { shown, .. } => Value::Array(shown),
-            Found::Object { shown, .. } => Value::Object(shown),
+            JsonPointerValue::Scalar(value) => value,
+            JsonPointerValue::List { shown, .. } => Value::Array(shown),
+            JsonPointerValue::Object { shown, .. } => Value::Object(shown),
         };
         assert_eq!(&value, expected, "{pointer} in {json}");
     }
@@ -367,18 +383,18 @@ mod tests {
         let list = Value::from((0..100).collect::<Vec<u32>>()).to_string();
         assert_eq!(
             at(&list, "", 10..12).unwrap(),
-            Found::List {
+            JsonPointerValue::List {
                 shown: vec![json!(10), json!(11)],
                 length: 100
             }
         );
         let long = Value::from(vec!["y".repeat(300); 10]).to_string();
-        let Found::List { shown, length } = at(&long, "", 0..10).unwrap() else {
+        let JsonPointerValue::List { shown, length } = at(&long, "", 0..10).unwrap() else {
             panic!("a list")
         };
         assert_eq!((shown.len(), length), (3, 10));
         let object: Map<String, Value> = (0..50).map(|n| (format!("k{n:02}"), json!(n))).collect();
-        let Found::Object { shown, length } =
+        let JsonPointerValue::Object { shown, length } =
             at(&Value::Object(object).to_string(), "", 5..7).unwrap()
         else {
             panic!("an object")

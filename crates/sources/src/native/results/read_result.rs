@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use toolpost_model::{
-    CallInput, Content, Declaration, Effects, Refusal, StoredArtifact, Tool, ToolCall, ToolFailure,
-    ToolOutput, Truncation, visible_text,
+    CallInput, Declaration, Effects, InputRefusal, ResultContent, StoredArtifact, Tool, ToolCall,
+    ToolFailure, ToolOutput, Truncation, visible_text,
 };
 
 use super::{
     PIECE_BYTES, SHOWN_BYTES, check_ref, declare, effects, failed, invalid, is_text,
-    json::{self, Found},
+    json::{self, JsonPointerValue},
     open,
     reader::ResultReader,
 };
@@ -23,7 +23,7 @@ use crate::native::files::{LineWindow, Workspace, worker::on_worker};
 /// How much of a content decides whether it is text.
 const HEAD_BYTES: usize = 8 << 10;
 
-pub(super) struct ReadResult {
+pub(super) struct ReadResultTool {
     workspace: Arc<Workspace>,
 }
 
@@ -57,7 +57,8 @@ fn usual_limit() -> u64 {
 
 /// What is shown.
 #[derive(Serialize, JsonSchema)]
-struct Shown {
+#[schemars(rename = "Shown")]
+struct ReadResultReport {
     /// The kept result.
     #[serde(rename = "ref")]
     reference: String,
@@ -84,8 +85,8 @@ struct Shown {
 }
 
 /// A part, and where it stands.
-struct Part {
-    content: Content,
+struct KeptResultPart {
+    content: ResultContent,
     first: Option<u64>,
     shown: u64,
     total: Option<u64>,
@@ -94,7 +95,7 @@ struct Part {
     kind: Option<&'static str>,
 }
 
-impl ReadResult {
+impl ReadResultTool {
     pub(super) fn new(workspace: Arc<Workspace>) -> Self {
         Self { workspace }
     }
@@ -104,7 +105,7 @@ impl ReadResult {
         call: &ToolCall,
         stored: &Arc<dyn StoredArtifact>,
         arguments: &Arguments,
-    ) -> Result<Part, ToolFailure> {
+    ) -> Result<KeptResultPart, ToolFailure> {
         if let Some(pointer) = &arguments.pointer {
             return self.value(call, stored, pointer.clone(), arguments).await;
         }
@@ -127,7 +128,7 @@ impl ReadResult {
         stored: &Arc<dyn StoredArtifact>,
         pointer: String,
         arguments: &Arguments,
-    ) -> Result<Part, ToolFailure> {
+    ) -> Result<KeptResultPart, ToolFailure> {
         let first = u64::try_from(arguments.offset).map_err(|_| {
             ToolFailure::invalid("with `pointer`, `offset` counts from the beginning: from 1 on")
         })?;
@@ -146,12 +147,12 @@ impl ReadResult {
     }
 }
 
-fn pointed_at(found: Found, first: u64) -> Result<Part, ToolFailure> {
+fn pointed_at(found: JsonPointerValue, first: u64) -> Result<KeptResultPart, ToolFailure> {
     let elements = |value: Value, shown: usize, length: u64, kind| {
         let (shown, text) = (shown as u64, serde_json::to_string_pretty(&value)?);
         let next = first + shown;
-        Ok(Part {
-            content: Content::text(text),
+        Ok(KeptResultPart {
+            content: ResultContent::text(text),
             first: Some(first),
             shown,
             total: Some(length),
@@ -161,15 +162,15 @@ fn pointed_at(found: Found, first: u64) -> Result<Part, ToolFailure> {
         })
     };
     match found {
-        Found::List { shown, length } => {
+        JsonPointerValue::List { shown, length } => {
             let count = shown.len();
             elements(Value::Array(shown), count, length, "array")
         }
-        Found::Object { shown, length } => {
+        JsonPointerValue::Object { shown, length } => {
             let count = shown.len();
             elements(Value::Object(shown), count, length, "object")
         }
-        Found::Scalar(value) => {
+        JsonPointerValue::Scalar(value) => {
             let kind = match &value {
                 Value::String(_) => "string",
                 Value::Number(_) => "number",
@@ -178,8 +179,8 @@ fn pointed_at(found: Found, first: u64) -> Result<Part, ToolFailure> {
             };
             let whole = value.to_string();
             let end = whole.floor_char_boundary(SHOWN_BYTES);
-            Ok(Part {
-                content: Content::text(&whole[..end]),
+            Ok(KeptResultPart {
+                content: ResultContent::text(&whole[..end]),
                 first: None,
                 shown: end as u64,
                 total: Some(whole.len() as u64),
@@ -196,7 +197,7 @@ async fn lines(
     stored: &dyn StoredArtifact,
     first: u64,
     limit: u64,
-) -> Result<Part, ToolFailure> {
+) -> Result<KeptResultPart, ToolFailure> {
     let mut window = LineWindow::new(first, limit).within(SHOWN_BYTES);
     let mut at = 0;
     while !window.is_complete() {
@@ -219,8 +220,8 @@ async fn lines(
         let message = format!("there is no line {first}: it has {there}");
         return Err(ToolFailure::invalid(message).code("past_the_end"));
     }
-    Ok(Part {
-        content: Content::text(visible_text(&window.text)),
+    Ok(KeptResultPart {
+        content: ResultContent::text(visible_text(&window.text)),
         first: Some(first),
         shown: window.lines_shown,
         total: window.total_lines,
@@ -231,7 +232,10 @@ async fn lines(
 }
 
 /// As many of the last lines as there is room for.
-async fn last_lines(stored: &dyn StoredArtifact, wanted: u64) -> Result<Part, ToolFailure> {
+async fn last_lines(
+    stored: &dyn StoredArtifact,
+    wanted: u64,
+) -> Result<KeptResultPart, ToolFailure> {
     let size = stored.about().size;
     let from = size.saturating_sub(SHOWN_BYTES as u64);
     let tail = stored.read(from, SHOWN_BYTES).await.map_err(failed)?;
@@ -246,8 +250,8 @@ async fn last_lines(stored: &dyn StoredArtifact, wanted: u64) -> Result<Part, To
         None => starts.first().copied().unwrap_or(0),
     };
     let shown = whole.min(wanted) as u64;
-    Ok(Part {
-        content: Content::text(visible_text(&String::from_utf8_lossy(&tail[begin..]))),
+    Ok(KeptResultPart {
+        content: ResultContent::text(visible_text(&String::from_utf8_lossy(&tail[begin..]))),
         first: None,
         shown,
         total: None,
@@ -258,7 +262,7 @@ async fn last_lines(stored: &dyn StoredArtifact, wanted: u64) -> Result<Part, To
 }
 
 /// Bytes as text where they are that, and as they are otherwise.
-async fn bytes(stored: &dyn StoredArtifact, offset: u64) -> Result<Part, ToolFailure> {
+async fn bytes(stored: &dyn StoredArtifact, offset: u64) -> Result<KeptResultPart, ToolFailure> {
     let about = stored.about();
     if offset > about.size {
         let message = format!("there is no byte {offset}: it has {}", about.size);
@@ -276,14 +280,14 @@ async fn bytes(stored: &dyn StoredArtifact, offset: u64) -> Result<Part, ToolFai
     };
     let end = offset + read.len() as u64;
     let content = match text {
-        Some(text) if is_text(&read) => Content::text(text),
-        Some(_) | None => Content::Binary {
+        Some(text) if is_text(&read) => ResultContent::text(text),
+        Some(_) | None => ResultContent::Binary {
             data: STANDARD.encode(&read),
             media_type: about.media_type.clone(),
             size: about.size,
         },
     };
-    Ok(Part {
+    Ok(KeptResultPart {
         content,
         first: None,
         shown: end - offset,
@@ -294,7 +298,7 @@ async fn bytes(stored: &dyn StoredArtifact, offset: u64) -> Result<Part, ToolFai
     })
 }
 
-impl Part {
+impl KeptResultPart {
     fn output(self, stored: &dyn StoredArtifact) -> Result<ToolOutput, ToolFailure> {
         let about = stored.about();
         let truncated = self.next_offset.map(|next| {
@@ -319,7 +323,7 @@ impl Part {
             "{}{of} {} of `{}` of {}",
             self.shown, self.unit, about.name, about.id
         );
-        let shown = Shown {
+        let shown = ReadResultReport {
             reference: about.id.to_string(),
             media_type: about.media_type.clone(),
             size: about.size,
@@ -345,9 +349,9 @@ impl Part {
     }
 }
 
-impl Tool for ReadResult {
+impl Tool for ReadResultTool {
     fn declaration(&self) -> Declaration {
-        let mut declaration = declare::<Arguments, Shown>(
+        let mut declaration = declare::<Arguments, ReadResultReport>(
             "read_result",
             "Reads a part of a result that was too large to be shown and was kept: the `ref` is in the answer that \
              showed its beginning. By lines (`offset`, `limit`; a negative `offset` counts from the end), by bytes \
@@ -368,31 +372,31 @@ impl Tool for ReadResult {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         check_ref(input)?;
         let arguments: Arguments = input
             .to()
-            .map_err(|error| Refusal::invalid("", error.to_string()))?;
+            .map_err(|error| InputRefusal::invalid("", error.to_string()))?;
         if arguments.offset == 0 {
-            return Err(Refusal::invalid(
+            return Err(InputRefusal::invalid(
                 "/offset",
                 "`0` is neither a line from the beginning nor from the end",
             ));
         }
         if arguments.limit == 0 {
-            return Err(Refusal::invalid(
+            return Err(InputRefusal::invalid(
                 "/limit",
                 "`0` is too small, the least is 1",
             ));
         }
         if arguments.pointer.is_some() && arguments.byte_offset.is_some() {
-            return Err(Refusal::invalid(
+            return Err(InputRefusal::invalid(
                 "/byte_offset",
                 "give either `pointer` or `byte_offset`",
             ));
         }
         match arguments.pointer.as_deref().map(json::parts) {
-            Some(Err(error)) => Err(Refusal::invalid("/pointer", error.to_string())),
+            Some(Err(error)) => Err(InputRefusal::invalid("/pointer", error.to_string())),
             Some(Ok(_)) | None => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ use super::PIECE_BYTES;
 use crate::native::files::worker::StopSign;
 
 /// Reads a result from its beginning, piece by piece. Ends with an error when the call is told to stop, or when more
-/// is read than [`Bound`] lets through.
+/// is read than [`ResultReadBound`] lets through.
 pub(super) struct ResultReader<'s> {
     stored: Arc<dyn StoredArtifact>,
     /// The storage answers on the host's runtime; this waits for it on a thread that may wait.
@@ -23,17 +23,17 @@ pub(super) struct ResultReader<'s> {
     piece: Vec<u8>,
     taken: usize,
     offset: u64,
-    bound: Bound,
+    bound: ResultReadBound,
 }
 
 /// How far a reader may get, set by whoever works with what it reads.
 #[derive(Clone, Default)]
-pub(super) struct Bound {
+pub(super) struct ResultReadBound {
     passed: Rc<Cell<u64>>,
     until: Rc<Cell<Option<u64>>>,
 }
 
-impl Bound {
+impl ResultReadBound {
     /// From here on at most so many bytes, roughly: what lies between reader and parser counts already.
     pub(super) fn set(&self, bytes: u64) {
         self.until
@@ -66,7 +66,7 @@ impl<'s> ResultReader<'s> {
         runtime: Handle,
         stop: &'s StopSign,
     ) -> Self {
-        let (piece, bound) = (Vec::new(), Bound::default());
+        let (piece, bound) = (Vec::new(), ResultReadBound::default());
         Self {
             stored,
             runtime,
@@ -78,7 +78,7 @@ impl<'s> ResultReader<'s> {
         }
     }
 
-    pub(super) fn bound(&self) -> Bound {
+    pub(super) fn bound(&self) -> ResultReadBound {
         self.bound.clone()
     }
 

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Handle;
 use toolpost_model::{
-    CallInput, Content, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
-    Truncation,
+    CallInput, Declaration, Effects, InputRefusal, ResultContent, Tool, ToolCall, ToolFailure,
+    ToolOutput, Truncation,
 };
 
 use super::{check_ref, declare, effects, invalid, open, reader::ResultReader};
 use crate::native::{
     files::{Workspace, worker::on_worker},
-    search::{Line, TextSearch, listing, search_text},
+    search::{GrepLine, TextSearch, listing, search_text},
 };
 
 /// Most lines shown around a match, on each side.
@@ -78,7 +78,7 @@ struct Matches {
     /// Matching lines shown, those around them not counted.
     matches: usize,
     /// The lines in their order. `line` is the `offset` for `read_result`.
-    lines: Vec<Line>,
+    lines: Vec<GrepLine>,
     /// The `offset` of the next page, where there may be more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<usize>,
@@ -125,18 +125,18 @@ impl Tool for SearchResult {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         check_ref(input)?;
         let arguments: Arguments = input
             .to()
-            .map_err(|error| Refusal::invalid("", error.to_string()))?;
+            .map_err(|error| InputRefusal::invalid("", error.to_string()))?;
         for (at, value, range) in [
             ("/limit", arguments.limit, 1..=MAX_LIMIT),
             ("/context", arguments.context, 0..=MAX_AROUND),
         ] {
             if !range.contains(&value) {
                 let (least, most) = range.into_inner();
-                return Err(Refusal::invalid(
+                return Err(InputRefusal::invalid(
                     at,
                     format!("`{value}` is not between {least} and {most}"),
                 ));
@@ -191,7 +191,7 @@ impl Tool for SearchResult {
             shown
         };
         Ok(ToolOutput {
-            content: vec![Content::text(text)],
+            content: vec![ResultContent::text(text)],
             structured: Some(serde_json::to_value(&matches)?),
             summary: Some(summary),
             is_empty: matches.matches == 0,

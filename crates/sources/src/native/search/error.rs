@@ -4,9 +4,9 @@ use toolpost_model::ToolFailure;
 
 use super::{
     grep::{ExpressionError, FileTypeError},
-    pattern::PatternError,
+    pattern::GlobPatternError,
 };
-use crate::native::files::{failure::PathError, names::shown, worker::Stopped};
+use crate::native::files::{failure::PathError, names::shown, worker::CallStopError};
 
 /// Why a search could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -16,13 +16,13 @@ pub(super) enum SearchError {
     #[error("`{}` is a file, not a directory", shown(.given))]
     IsFile { given: String },
     #[error(transparent)]
-    Pattern(#[from] PatternError),
+    Pattern(#[from] GlobPatternError),
     #[error(transparent)]
     Expression(#[from] ExpressionError),
     #[error(transparent)]
     FileType(#[from] FileTypeError),
     #[error("the call was canceled before the search was done")]
-    Stopped(#[from] Stopped),
+    Stopped(#[from] CallStopError),
     #[error("cannot read the arguments: {0}")]
     Arguments(#[source] serde_json::Error),
     #[error("cannot write down the result: {0}")]

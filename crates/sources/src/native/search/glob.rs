@@ -11,20 +11,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Content, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
-    Truncation, visible_line,
+    CallInput, Declaration, Effects, InputRefusal, ResultContent, Tool, ToolCall, ToolFailure,
+    ToolOutput, Truncation, visible_line,
 };
 
 use super::{
-    Page, counted, declare,
+    SearchPageRange, counted, declare,
     error::SearchError,
     is_zero,
-    newest::{Found, Modified, Newest},
+    newest::{ModificationTime, Newest, SearchHits},
     page_of,
-    pattern::{PathPattern, spells_hidden},
-    start::Start,
-    walk::{Met, PassedOver, Plan, Visit, walk},
-    watch::Watch,
+    pattern::{GlobPathPattern, spells_hidden},
+    start::SearchStart,
+    walk::{FileWalkPlan, PassedOver, Visit, WalkedFile, walk},
+    watch::SearchStopSignal,
 };
 use crate::native::files::{
     Workspace, arguments, checked_arguments,
@@ -37,7 +37,7 @@ use crate::native::files::{
 
 const MAX_LIMIT: usize = 5_000;
 
-pub(super) struct Glob {
+pub(super) struct GlobTool {
     workspace: Arc<Workspace>,
 }
 
@@ -74,15 +74,15 @@ fn default_limit() -> usize {
 }
 
 impl Arguments<'_> {
-    fn page(&self) -> Page {
-        Page {
+    fn page(&self) -> SearchPageRange {
+        SearchPageRange {
             offset: self.offset,
             limit: self.limit,
         }
     }
 
     /// The directory where the search can begin: `path` and what of the pattern has no wildcard.
-    fn directory(&self, pattern: &PathPattern) -> String {
+    fn directory(&self, pattern: &GlobPathPattern) -> String {
         match pattern.directory.as_str() {
             "" => self.path.to_owned(),
             directory => Path::new(self.path)
@@ -99,7 +99,7 @@ struct GlobResult {
     /// The directory that was searched, relative to the workspace and without links.
     path: String,
     /// The files of this page.
-    files: Vec<File>,
+    files: Vec<GlobEntry>,
     /// How many files fit in all, where the search came to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     total: Option<u64>,
@@ -117,7 +117,8 @@ struct GlobResult {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct File {
+#[schemars(rename = "File")]
+struct GlobEntry {
     /// Where it is, relative to the workspace.
     path: String,
     /// When it was last written to.
@@ -129,13 +130,13 @@ struct File {
     lossy_name: bool,
 }
 
-impl Glob {
+impl GlobTool {
     pub(super) fn new(workspace: Arc<Workspace>) -> Self {
         Self { workspace }
     }
 }
 
-impl Tool for Glob {
+impl Tool for GlobTool {
     fn declaration(&self) -> Declaration {
         let mut declaration = declare::<Arguments<'_>, GlobResult>(
             "glob",
@@ -157,16 +158,16 @@ impl Tool for Glob {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         arguments.page().check(MAX_LIMIT)?;
-        let pattern = PathPattern::parse(arguments.pattern)
+        let pattern = GlobPathPattern::parse(arguments.pattern)
             .map_err(|error| error.into_refusal("/pattern"))?;
         self.workspace
             .request(arguments.path)
             .map_err(|refusal| refusal.into_refusal())?;
         let directory = self.workspace.request(&arguments.directory(&pattern));
-        directory.map(|_| ()).map_err(|refusal| Refusal {
+        directory.map(|_| ()).map_err(|refusal| InputRefusal {
             at: "/pattern".to_owned(),
             ..refusal.into_refusal()
         })
@@ -174,7 +175,7 @@ impl Tool for Glob {
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let arguments: Arguments<'_> = arguments(input).ok()?;
-        let pattern = PathPattern::parse(arguments.pattern).ok()?;
+        let pattern = GlobPathPattern::parse(arguments.pattern).ok()?;
         read_effects(&self.workspace, &arguments.directory(&pattern))
     }
 
@@ -194,14 +195,14 @@ fn find(
     stop: &StopSign,
 ) -> Result<ToolOutput, SearchError> {
     let arguments: Arguments<'_> = arguments(input).map_err(SearchError::Arguments)?;
-    let pattern = PathPattern::parse(arguments.pattern)?;
-    let watch = Watch::new(stop);
+    let pattern = GlobPathPattern::parse(arguments.pattern)?;
+    let watch = SearchStopSignal::new(stop);
     let found = Mutex::new(Newest::new(arguments.page().reach()));
     let passed_over = PassedOver::default();
     let path = match start(workspace, &arguments, &pattern, stop)? {
         None => arguments.directory(&pattern),
         Some(start) => {
-            let plan = Plan {
+            let plan = FileWalkPlan {
                 workspace,
                 start: &start,
                 include_hidden: arguments.include_hidden || spells_hidden(arguments.pattern),
@@ -209,7 +210,9 @@ fn find(
                 depth: pattern.depth,
                 wanted: &|from_start, _| pattern.fits(from_start),
             };
-            walk(&plan, &watch, &passed_over, || Collect { found: &found });
+            walk(&plan, &watch, &passed_over, || GlobVisitor {
+                found: &found,
+            });
             relative(&start.place).0.into_owned()
         }
     };
@@ -222,41 +225,41 @@ fn find(
 fn start(
     workspace: &Workspace,
     arguments: &Arguments<'_>,
-    pattern: &PathPattern,
+    pattern: &GlobPathPattern,
     stop: &StopSign,
-) -> Result<Option<Start>, SearchError> {
+) -> Result<Option<SearchStart>, SearchError> {
     let missing = |error: &PathError| {
         matches!(
             error,
             PathError::NotFound { .. } | PathError::NotADirectory { .. }
         )
     };
-    match Start::find(workspace, &arguments.directory(pattern), stop) {
+    match SearchStart::find(workspace, &arguments.directory(pattern), stop) {
         Ok(start) if start.file.is_none() => Ok(Some(start)),
         Err(error) if !missing(&error) || pattern.directory.is_empty() => Err(error.into()),
         Ok(_) if pattern.directory.is_empty() => Err(SearchError::IsFile {
             given: arguments.path.to_owned(),
         }),
         // Only what the pattern says is not there; `path` itself must be.
-        Ok(_) | Err(_) => Start::find(workspace, arguments.path, stop)
+        Ok(_) | Err(_) => SearchStart::find(workspace, arguments.path, stop)
             .map(|_| None)
             .map_err(SearchError::from),
     }
 }
 
-struct Collect<'c> {
+struct GlobVisitor<'c> {
     found: &'c Mutex<Newest>,
 }
 
-impl Visit for Collect<'_> {
-    fn file(&mut self, met: &Met<'_>) {
+impl Visit for GlobVisitor<'_> {
+    fn file(&mut self, met: &WalkedFile<'_>) {
         // Vanished or swapped since it was listed: then there is no such file.
         let Ok(stat) = statat(met.dir, met.name, AtFlags::SYMLINK_NOFOLLOW) else {
             return;
         };
         if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
             let mut found = self.found.lock();
-            found.offer(Modified::of(&stat), met.place, 0);
+            found.offer(ModificationTime::of(&stat), met.place, 0);
         }
     }
 }
@@ -264,11 +267,11 @@ impl Visit for Collect<'_> {
 fn output(
     arguments: &Arguments<'_>,
     path: String,
-    found: &Found,
+    found: &SearchHits,
     passed_over: &PassedOver,
     late: bool,
 ) -> Result<ToolOutput, serde_json::Error> {
-    let files: Vec<File> = page_of(&found.hits, arguments.offset).map(file).collect();
+    let files: Vec<GlobEntry> = page_of(&found.hits, arguments.offset).map(file).collect();
     let (shown_files, total) = (files.len() as u64, (!late).then_some(found.files));
     let end = arguments.offset as u64 + shown_files;
     let next_offset = (found.files > end).then_some(end);
@@ -301,7 +304,7 @@ fn output(
         text.push_str(&format!("[{}]\n", kept_by_rules(result.kept_by_rules)));
     }
     Ok(ToolOutput {
-        content: vec![Content::text(text)],
+        content: vec![ResultContent::text(text)],
         structured: Some(serde_json::to_value(&result)?),
         summary: Some(summary),
         truncated,
@@ -311,10 +314,10 @@ fn output(
     })
 }
 
-fn file(hit: &super::newest::Hit) -> File {
+fn file(hit: &super::newest::Hit) -> GlobEntry {
     let (path, lossy_name) = relative(&hit.place);
     let modified = hit.modified.timestamp().map(|at| at.to_string());
-    File {
+    GlobEntry {
         path: path.into_owned(),
         modified,
         lossy_name,

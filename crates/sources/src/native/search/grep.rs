@@ -17,28 +17,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
+    CallInput, Declaration, Effects, InputRefusal, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 
-pub(in crate::native) use self::lines::{Line, listing};
+pub(in crate::native) use self::lines::{GrepLine, listing};
 pub(super) use self::{
-    expression::{Expression, ExpressionError, Reading, compile},
+    expression::{Expression, ExpressionError, ExpressionOptions, compile},
     file_types::FileTypeError,
-    lines::{Around, Collect, collect_from},
+    lines::{Around, MatchLineQuery, collect_from},
 };
 use self::{
     file_types::FileType,
-    report::{GrepResult, Searched},
-    scan::{Scan, Scanned, Wanted},
+    report::{FinishedGrep, GrepResult},
+    scan::{GrepFileScanner, GrepScanCounts, GrepScanQuery},
 };
 use super::{
-    Page, declare,
+    SearchPageRange, declare,
     error::SearchError,
     newest::Newest,
     pattern::{PathFilter, spells_hidden},
-    start::Start,
-    walk::{PassedOver, Plan, open_file, walk},
-    watch::Watch,
+    start::SearchStart,
+    walk::{FileWalkPlan, PassedOver, open_file, walk},
+    watch::SearchStopSignal,
 };
 use crate::native::files::{
     Workspace, arguments, checked_arguments,
@@ -128,15 +128,15 @@ fn default_limit() -> usize {
 }
 
 impl Arguments<'_> {
-    fn page(&self) -> Page {
-        Page {
+    fn page(&self) -> SearchPageRange {
+        SearchPageRange {
             offset: self.offset,
             limit: self.limit,
         }
     }
 
-    fn reading(&self) -> Reading {
-        Reading {
+    fn reading(&self) -> ExpressionOptions {
+        ExpressionOptions {
             literal: self.literal,
             case_insensitive: self.case_insensitive,
             multiline: self.multiline,
@@ -183,7 +183,7 @@ impl Tool for Grep {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         arguments.page().check(MAX_LIMIT)?;
         for (at, lines) in [
@@ -195,7 +195,7 @@ impl Tool for Grep {
                 let message = format!(
                     "`{lines}` is too many, {MAX_AROUND} lines can be shown around a match"
                 );
-                return Err(Refusal::invalid(at, message));
+                return Err(InputRefusal::invalid(at, message));
             }
         }
         compile(arguments.pattern, arguments.reading()).map_err(ExpressionError::into_refusal)?;
@@ -239,16 +239,16 @@ fn search(
 ) -> Result<ToolOutput, SearchError> {
     let arguments: Arguments<'_> = arguments(input).map_err(SearchError::Arguments)?;
     let expression = compile(arguments.pattern, arguments.reading())?;
-    let start = Start::find(workspace, arguments.path, stop)?;
-    let watch = Watch::new(stop);
+    let start = SearchStart::find(workspace, arguments.path, stop)?;
+    let watch = SearchStopSignal::new(stop);
     let found = Mutex::new(Newest::new(arguments.page().reach()));
-    let scanned = Mutex::new(Scanned::default());
+    let scanned = Mutex::new(GrepScanCounts::default());
     let passed_over = PassedOver::default();
-    let wanted = Wanted {
+    let wanted = GrepScanQuery {
         expression: &expression,
         first_only: arguments.output_mode == OutputMode::FilesWithMatches,
     };
-    let scan = || Scan::new(&wanted, &watch, &found, &scanned);
+    let scan = || GrepFileScanner::new(&wanted, &watch, &found, &scanned);
     match &start.file {
         Some(name) => {
             let given = || arguments.path.to_owned();
@@ -266,7 +266,7 @@ fn search(
     let lines = match arguments.output_mode {
         OutputMode::Content => {
             let (around, page) = (arguments.around(), arguments.page());
-            let wanted = Collect {
+            let wanted = MatchLineQuery {
                 expression: &expression,
                 around,
                 page,
@@ -276,7 +276,7 @@ fn search(
         OutputMode::FilesWithMatches | OutputMode::Count => None,
     };
     watch.check()?;
-    let searched = Searched {
+    let searched = FinishedGrep {
         arguments: &arguments,
         start: &start,
         found: &found,
@@ -289,15 +289,15 @@ fn search(
 }
 
 fn search_tree<'s>(
-    (workspace, start): (&Workspace, &Start),
+    (workspace, start): (&Workspace, &SearchStart),
     arguments: &Arguments<'_>,
-    watch: &Watch<'_>,
+    watch: &SearchStopSignal<'_>,
     passed_over: &PassedOver,
-    scan: impl Fn() -> Scan<'s> + Sync,
+    scan: impl Fn() -> GrepFileScanner<'s> + Sync,
 ) -> Result<(), SearchError> {
     let filter = arguments.glob.map(PathFilter::parse).transpose()?;
     let file_type = arguments.file_type.map(FileType::parse).transpose()?;
-    let plan = Plan {
+    let plan = FileWalkPlan {
         workspace,
         start,
         include_hidden: arguments.include_hidden || arguments.glob.is_some_and(spells_hidden),

@@ -10,12 +10,12 @@ use rustix::fs::Stat;
 
 /// When a file was last written to, to the nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Modified {
+pub(super) struct ModificationTime {
     seconds: i64,
     nanoseconds: i64,
 }
 
-impl Modified {
+impl ModificationTime {
     #[expect(
         clippy::unnecessary_cast,
         clippy::cast_possible_wrap,
@@ -37,7 +37,7 @@ impl Modified {
 /// A file that fits.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Hit {
-    pub(super) modified: Modified,
+    pub(super) modified: ModificationTime,
     /// Relative to the workspace.
     pub(super) place: PathBuf,
     /// How many of its lines fit.
@@ -57,7 +57,7 @@ impl PartialOrd for Hit {
     }
 }
 
-fn rank(modified: Modified, place: &Path, other: &Hit) -> Ordering {
+fn rank(modified: ModificationTime, place: &Path, other: &Hit) -> Ordering {
     let by_name = || place.as_os_str().cmp(other.place.as_os_str());
     other.modified.cmp(&modified).then_with(by_name)
 }
@@ -87,7 +87,7 @@ impl Newest {
         }
     }
 
-    pub(super) fn offer(&mut self, modified: Modified, place: &Path, lines: u64) {
+    pub(super) fn offer(&mut self, modified: ModificationTime, place: &Path, lines: u64) {
         self.files += 1;
         self.lines += lines;
         let bytes = place.as_os_str().len();
@@ -108,8 +108,8 @@ impl Newest {
         });
     }
 
-    pub(super) fn into_found(self) -> Found {
-        Found {
+    pub(super) fn into_found(self) -> SearchHits {
+        SearchHits {
             hits: self.kept.into_sorted_vec(),
             files: self.files,
             lines: self.lines,
@@ -118,7 +118,7 @@ impl Newest {
 }
 
 /// What a search found.
-pub(super) struct Found {
+pub(super) struct SearchHits {
     /// The newest first; no more than were asked for.
     pub(super) hits: Vec<Hit>,
     /// How many files fit in all.
@@ -133,7 +133,7 @@ mod tests {
 
     use proptest::prelude::{prop, proptest};
 
-    use super::{Modified, Newest};
+    use super::{ModificationTime, Newest};
 
     proptest! {
         #[test]
@@ -145,7 +145,7 @@ mod tests {
             let mut all: Vec<(i64, String)> = Vec::new();
             for (seconds, name) in ages {
                 let name = format!("f{name}");
-                newest.offer(Modified { seconds, nanoseconds: 0 }, Path::new(&name), 2);
+                newest.offer(ModificationTime { seconds, nanoseconds: 0 }, Path::new(&name), 2);
                 all.push((-seconds, name));
             }
             all.sort();

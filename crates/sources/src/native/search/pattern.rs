@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use toolpost_model::Refusal;
+use toolpost_model::InputRefusal;
 
 use crate::native::files::names::shown;
 
@@ -14,7 +14,7 @@ const MAX_BYTES: usize = 2_000;
 
 /// Why a pattern was refused.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PatternError {
+pub(super) enum GlobPatternError {
     #[error("the pattern is empty; `**` stands for every file")]
     Empty,
     #[error("the pattern has {bytes} bytes, the limit is {MAX_BYTES}")]
@@ -28,15 +28,15 @@ pub(super) enum PatternError {
     },
 }
 
-impl PatternError {
-    pub(super) fn into_refusal(self, at: &str) -> Refusal {
-        Refusal::invalid(at, self.to_string())
+impl GlobPatternError {
+    pub(super) fn into_refusal(self, at: &str) -> InputRefusal {
+        InputRefusal::invalid(at, self.to_string())
     }
 }
 
 /// A pattern for files beneath a directory.
 #[derive(Debug)]
-pub(super) struct PathPattern {
+pub(super) struct GlobPathPattern {
     /// The names in front that hold no wildcard: the search can begin there. Absolute if the pattern is.
     pub(super) directory: String,
     /// For the rest of the path.
@@ -45,8 +45,8 @@ pub(super) struct PathPattern {
     pub(super) depth: usize,
 }
 
-impl PathPattern {
-    pub(super) fn parse(pattern: &str) -> Result<Self, PatternError> {
+impl GlobPathPattern {
+    pub(super) fn parse(pattern: &str) -> Result<Self, GlobPatternError> {
         check(pattern)?;
         if !pattern.contains('/') {
             let set = compile(pattern, &[&format!("**/{pattern}")])?;
@@ -69,7 +69,7 @@ impl PathPattern {
         let mut rest = names.split_off(plain);
         rest.push(last);
         if rest.contains(&"..") {
-            return Err(PatternError::GoesUp {
+            return Err(GlobPatternError::GoesUp {
                 pattern: pattern.to_owned(),
             });
         }
@@ -101,7 +101,7 @@ pub(super) struct PathFilter {
 }
 
 impl PathFilter {
-    pub(super) fn parse(pattern: &str) -> Result<Self, PatternError> {
+    pub(super) fn parse(pattern: &str) -> Result<Self, GlobPatternError> {
         let (leaves_out, pattern) = match pattern.strip_prefix('!') {
             Some(rest) => (true, rest),
             None => (false, pattern),
@@ -140,17 +140,17 @@ pub(super) fn spells_hidden(pattern: &str) -> bool {
     names.any(|rest| !matches!(rest.chars().next(), None | Some('/')))
 }
 
-fn check(pattern: &str) -> Result<(), PatternError> {
+fn check(pattern: &str) -> Result<(), GlobPatternError> {
     match pattern.len() {
-        0 => Err(PatternError::Empty),
+        0 => Err(GlobPatternError::Empty),
         1..=MAX_BYTES => Ok(()),
-        bytes => Err(PatternError::TooLong { bytes }),
+        bytes => Err(GlobPatternError::TooLong { bytes }),
     }
 }
 
 /// `pattern` is what the caller wrote, `globs` what is compiled for it.
-fn compile(pattern: &str, globs: &[&str]) -> Result<GlobSet, PatternError> {
-    let malformed = |source| PatternError::Malformed {
+fn compile(pattern: &str, globs: &[&str]) -> Result<GlobSet, GlobPatternError> {
+    let malformed = |source| GlobPatternError::Malformed {
         pattern: pattern.to_owned(),
         source,
     };
@@ -169,12 +169,12 @@ fn compile(pattern: &str, globs: &[&str]) -> Result<GlobSet, PatternError> {
 mod tests {
     use std::path::Path;
 
-    use super::{PathFilter, PathPattern, spells_hidden};
+    use super::{GlobPathPattern, PathFilter, spells_hidden};
 
     #[test]
     fn the_part_without_wildcards_becomes_the_directory() {
         let check = |pattern: &str, directory: &str, depth: usize, fits: &str, fits_not: &str| {
-            let parsed = PathPattern::parse(pattern).unwrap();
+            let parsed = GlobPathPattern::parse(pattern).unwrap();
             assert_eq!(
                 (parsed.directory.as_str(), parsed.depth),
                 (directory, depth),
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn patterns_that_mean_nothing_say_so() {
         let check = |pattern: &str, part: &str| {
-            let message = PathPattern::parse(pattern).unwrap_err().to_string();
+            let message = GlobPathPattern::parse(pattern).unwrap_err().to_string();
             assert!(message.contains(part), "{pattern}: {message}");
         };
         check("", "is empty");
@@ -213,8 +213,10 @@ mod tests {
         check("*/../x", "goes up behind a wildcard");
         check(&"a".repeat(2001), "2001 bytes, the limit is 2000");
         // No brace bomb: alternatives are not multiplied out, and what is too large to compile is refused.
-        assert!(PathPattern::parse(&"{a,b}".repeat(400)).is_ok());
-        assert!(PathPattern::parse(&format!("{}a{}", "{".repeat(900), "}".repeat(900))).is_err());
+        assert!(GlobPathPattern::parse(&"{a,b}".repeat(400)).is_ok());
+        assert!(
+            GlobPathPattern::parse(&format!("{}a{}", "{".repeat(900), "}".repeat(900))).is_err()
+        );
     }
 
     #[test]

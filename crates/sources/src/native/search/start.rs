@@ -8,17 +8,17 @@ use std::{
 };
 
 use cap_std::fs::Dir;
-use toolpost_model::Access;
+use toolpost_model::ResourceAccess;
 
-use super::walk::{Rules, open_directory};
+use super::walk::{IgnoreRules, open_directory};
 use crate::native::files::{
     failure::{PathError, special},
     worker::StopSign,
-    workspace::{Found, Workspace},
+    workspace::{PathTarget, Workspace},
 };
 
 /// Where a search begins.
-pub(super) struct Start {
+pub(super) struct SearchStart {
     /// The directory.
     pub(super) dir: Dir,
     /// Its path in the workspace, empty for the root.
@@ -26,10 +26,10 @@ pub(super) struct Start {
     /// The one file to search, where the call named a file.
     pub(super) file: Option<OsString>,
     /// What the ignore files above say.
-    pub(super) rules: Option<Arc<Rules>>,
+    pub(super) rules: Option<Arc<IgnoreRules>>,
 }
 
-impl Start {
+impl SearchStart {
     /// Finds what `path` names, if the call may read it.
     pub(super) fn find(
         workspace: &Workspace,
@@ -37,9 +37,13 @@ impl Start {
         stop: &StopSign,
     ) -> Result<Self, PathError> {
         let located = workspace.locate(&workspace.request(path)?)?;
-        stop.require(workspace, (path, &located.whole_path()), Access::Read)?;
+        stop.require(
+            workspace,
+            (path, &located.whole_path()),
+            ResourceAccess::Read,
+        )?;
         match located.found {
-            Found::Directory(dir) => {
+            PathTarget::Directory(dir) => {
                 let rules = rules_above(workspace, &located.path);
                 Ok(Self {
                     dir,
@@ -48,7 +52,7 @@ impl Start {
                     rules,
                 })
             }
-            Found::Entry { parent, name, stat } => {
+            PathTarget::Entry { parent, name, stat } => {
                 let file_type = rustix::fs::FileType::from_raw_mode(stat.st_mode);
                 if file_type != rustix::fs::FileType::RegularFile {
                     return Err(special(path, file_type));
@@ -65,8 +69,8 @@ impl Start {
                     rules: None,
                 })
             }
-            Found::Missing { parent, rest } => {
-                let may_see = |place: &Path| stop.may(workspace, place, Access::Read);
+            PathTarget::Missing { parent, rest } => {
+                let may_see = |place: &Path| stop.may(workspace, place, ResourceAccess::Read);
                 Err(PathError::not_found(
                     path.to_owned(),
                     (&parent, &located.path),
@@ -93,7 +97,7 @@ impl Start {
 
 /// The rules of the directories above `place`, from the root down. Those that cannot be named as text, or are no
 /// longer there, have none.
-fn rules_above(workspace: &Workspace, place: &Path) -> Option<Arc<Rules>> {
+fn rules_above(workspace: &Workspace, place: &Path) -> Option<Arc<IgnoreRules>> {
     let mut above: Vec<&Path> = place.ancestors().skip(1).collect();
     above.reverse();
     let mut rules = None;
@@ -104,12 +108,16 @@ fn rules_above(workspace: &Workspace, place: &Path) -> Option<Arc<Rules>> {
             place.to_str()
         };
         let located = text.and_then(|text| workspace.locate(&workspace.request(text).ok()?).ok());
-        let Some(Found::Directory(dir)) = located.map(|located| located.found) else {
+        let Some(PathTarget::Directory(dir)) = located.map(|located| located.found) else {
             continue;
         };
         if let Ok(dir) = open_directory(&dir, Path::new("")) {
             use rustix::fd::AsFd as _;
-            rules = Rules::in_directory(dir.as_fd(), place.as_os_str().as_bytes(), rules.as_ref());
+            rules = IgnoreRules::in_directory(
+                dir.as_fd(),
+                place.as_os_str().as_bytes(),
+                rules.as_ref(),
+            );
         }
     }
     rules

@@ -2,12 +2,15 @@
 
 use std::io::Read;
 
-use toolpost_model::{Refusal, ToolFailure};
+use toolpost_model::{InputRefusal, ToolFailure};
 
 use super::{
-    Page,
-    grep::{Around, Collect, Expression, ExpressionError, Line, Reading, collect_from, compile},
-    watch::Watch,
+    SearchPageRange,
+    grep::{
+        Around, Expression, ExpressionError, ExpressionOptions, GrepLine, MatchLineQuery,
+        collect_from, compile,
+    },
+    watch::SearchStopSignal,
 };
 use crate::native::files::worker::StopSign;
 
@@ -26,7 +29,7 @@ pub(in crate::native) struct TextSearch<'a> {
 
 impl TextSearch<'_> {
     /// Whether it can be searched for.
-    pub(in crate::native) fn check(&self) -> Result<(), Refusal> {
+    pub(in crate::native) fn check(&self) -> Result<(), InputRefusal> {
         self.expression()
             .map(|_| ())
             .map_err(ExpressionError::into_refusal)
@@ -36,7 +39,7 @@ impl TextSearch<'_> {
         let (literal, case_insensitive) = (self.literal, self.case_insensitive);
         compile(
             self.pattern,
-            Reading {
+            ExpressionOptions {
                 literal,
                 case_insensitive,
                 multiline: false,
@@ -47,7 +50,7 @@ impl TextSearch<'_> {
 
 /// What a text has of it.
 pub(in crate::native) struct FoundLines {
-    pub(in crate::native) lines: Vec<Line>,
+    pub(in crate::native) lines: Vec<GrepLine>,
     /// Those of the lines that match.
     pub(in crate::native) matches: usize,
     /// No more was looked for: the page is full.
@@ -70,13 +73,13 @@ pub(in crate::native) fn search_text(
         before: wanted.around,
         after: wanted.around,
     };
-    let page = Page {
+    let page = SearchPageRange {
         offset: wanted.offset,
         limit: wanted.limit,
     };
-    let watch = Watch::new(stop);
+    let watch = SearchStopSignal::new(stop);
     let collected = collect_from(
-        &Collect {
+        &MatchLineQuery {
             expression: &expression,
             around,
             page,

@@ -24,17 +24,17 @@ use rustix::{
     fd::{AsFd as _, BorrowedFd},
     fs::{AtFlags, Dir as Listing, DirEntry, FileType, statat},
 };
-use toolpost_model::Access;
+use toolpost_model::ResourceAccess;
 
 pub(super) use self::{
     open::{open_directory, open_file, open_file_beneath},
-    rules::Rules,
+    rules::IgnoreRules,
 };
 use self::{
-    queue::{Job, Pending, Queue},
-    rules::Verdict,
+    queue::{PendingDirectory, WalkJob, WalkQueue},
+    rules::IgnoreRuleMatch,
 };
-use super::{start::Start, watch::Watch};
+use super::{start::SearchStart, watch::SearchStopSignal};
 use crate::native::files::Workspace;
 
 /// How deep a walk goes; deeper places could not be named in a call either.
@@ -51,9 +51,9 @@ const FILES_A_LOOK: u32 = 16;
 const VERSION_CONTROL: [&[u8]; 4] = [b".git", b".hg", b".svn", b".jj"];
 
 /// What to walk and what to pass over.
-pub(super) struct Plan<'p> {
+pub(super) struct FileWalkPlan<'p> {
     pub(super) workspace: &'p Workspace,
-    pub(super) start: &'p Start,
+    pub(super) start: &'p SearchStart,
     pub(super) include_hidden: bool,
     pub(super) include_ignored: bool,
     /// Levels to go down; 1 is the start itself.
@@ -63,7 +63,7 @@ pub(super) struct Plan<'p> {
 }
 
 /// A regular file, as its directory lists it.
-pub(super) struct Met<'m> {
+pub(super) struct WalkedFile<'m> {
     pub(super) dir: BorrowedFd<'m>,
     pub(super) name: &'m CStr,
     /// Its path in the workspace.
@@ -72,7 +72,7 @@ pub(super) struct Met<'m> {
 
 /// What is done with the files. Each thread has its own.
 pub(super) trait Visit {
-    fn file(&mut self, met: &Met<'_>);
+    fn file(&mut self, met: &WalkedFile<'_>);
 }
 
 /// What a walk passed over.
@@ -91,24 +91,24 @@ pub(super) struct PassedOver {
 
 /// Walks until all is seen or `watch` says that it is over.
 pub(super) fn walk<V: Visit>(
-    plan: &Plan<'_>,
-    watch: &Watch<'_>,
+    plan: &FileWalkPlan<'_>,
+    watch: &SearchStopSignal<'_>,
     passed_over: &PassedOver,
     visitor: impl Fn() -> V + Sync,
 ) {
-    let queue = Queue::new(watch);
+    let queue = WalkQueue::new(watch);
     let place = plan.start.place.as_os_str().as_bytes().to_vec();
     let rules = if plan.include_ignored {
         None
     } else {
         plan.start.rules.clone()
     };
-    queue.add([Job::Enter(Pending {
+    queue.add([WalkJob::Enter(PendingDirectory {
         place,
         depth: 1,
         rules,
     })]);
-    let work = || Walker::new(plan, watch, passed_over, &queue, visitor()).run();
+    let work = || DirectoryWalker::new(plan, watch, passed_over, &queue, visitor()).run();
     let threads = std::thread::available_parallelism()
         .map_or(1, usize::from)
         .min(MAX_THREADS);
@@ -123,11 +123,11 @@ pub(super) fn walk<V: Visit>(
     });
 }
 
-struct Walker<'w, V> {
-    plan: &'w Plan<'w>,
-    watch: &'w Watch<'w>,
+struct DirectoryWalker<'w, V> {
+    plan: &'w FileWalkPlan<'w>,
+    watch: &'w SearchStopSignal<'w>,
     passed_over: &'w PassedOver,
-    queue: &'w Queue<'w>,
+    queue: &'w WalkQueue<'w>,
     visitor: V,
     /// Where names in a place begin that are shown to the pattern.
     start: usize,
@@ -140,12 +140,12 @@ struct Walker<'w, V> {
     until_look: u32,
 }
 
-impl<'w, V: Visit> Walker<'w, V> {
+impl<'w, V: Visit> DirectoryWalker<'w, V> {
     fn new(
-        plan: &'w Plan<'w>,
-        watch: &'w Watch<'w>,
+        plan: &'w FileWalkPlan<'w>,
+        watch: &'w SearchStopSignal<'w>,
         passed_over: &'w PassedOver,
-        queue: &'w Queue<'w>,
+        queue: &'w WalkQueue<'w>,
         visitor: V,
     ) -> Self {
         let base = &plan.start.place;
@@ -171,8 +171,8 @@ impl<'w, V: Visit> Walker<'w, V> {
     fn run(mut self) {
         while let Some((job, turn)) = self.queue.take() {
             match job {
-                Job::Enter(pending) => self.enter(&pending),
-                Job::Files { dir, place, names } => {
+                WalkJob::Enter(pending) => self.enter(&pending),
+                WalkJob::Files { dir, place, names } => {
                     for name in names {
                         self.stand_at(&place, &name);
                         self.file(dir.as_fd(), &name);
@@ -183,7 +183,7 @@ impl<'w, V: Visit> Walker<'w, V> {
         }
     }
 
-    fn enter(&mut self, pending: &Pending) {
+    fn enter(&mut self, pending: &PendingDirectory) {
         if !self.watch.look() {
             return;
         }
@@ -194,7 +194,9 @@ impl<'w, V: Visit> Walker<'w, V> {
             return;
         };
         let rules = match (self.plan.include_ignored, listing.fd()) {
-            (false, Ok(dir)) => Rules::in_directory(dir, &pending.place, pending.rules.as_ref()),
+            (false, Ok(dir)) => {
+                IgnoreRules::in_directory(dir, &pending.place, pending.rules.as_ref())
+            }
             (true, _) | (_, Err(_)) => None,
         };
         let mut found = FoundHere::new(pending, rules);
@@ -261,12 +263,12 @@ impl<'w, V: Visit> Walker<'w, V> {
             self.passed_over.not_entered.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let pending = Pending {
+        let pending = PendingDirectory {
             place: self.place.clone(),
             depth,
             rules: found.rules.clone(),
         };
-        found.directories.push(Job::Enter(pending));
+        found.directories.push(WalkJob::Enter(pending));
         // The queue is bounded; what is gathered here must not grow beyond it.
         if self.queue.somebody_waits() || found.directories.len() == BATCH {
             self.share_directories(found);
@@ -281,7 +283,7 @@ impl<'w, V: Visit> Walker<'w, V> {
             && !self
                 .watch
                 .stop()
-                .may(self.plan.workspace, place, Access::Read)
+                .may(self.plan.workspace, place, ResourceAccess::Read)
     }
 
     /// Whether the name where the walk stands is to be looked at.
@@ -293,11 +295,13 @@ impl<'w, V: Visit> Walker<'w, V> {
         let verdict = found
             .rules
             .as_ref()
-            .map_or(Verdict::Nothing, |rules| rules.verdict(&self.place, is_dir));
+            .map_or(IgnoreRuleMatch::Nothing, |rules| {
+                rules.verdict(&self.place, is_dir)
+            });
         match verdict {
-            Verdict::Keep => true,
-            Verdict::Nothing => self.plan.include_hidden || !name.starts_with(b"."),
-            Verdict::LeaveOut => {
+            IgnoreRuleMatch::Keep => true,
+            IgnoreRuleMatch::Nothing => self.plan.include_hidden || !name.starts_with(b"."),
+            IgnoreRuleMatch::LeaveOut => {
                 self.passed_over.ignored.fetch_add(1, Ordering::Relaxed);
                 false
             }
@@ -316,7 +320,7 @@ impl<'w, V: Visit> Walker<'w, V> {
             Ok(dir) => {
                 let place = found.pending.place.as_slice().into();
                 let names = std::mem::take(&mut found.files);
-                self.queue.add([Job::Files {
+                self.queue.add([WalkJob::Files {
                     dir: Arc::new(dir),
                     place,
                     names,
@@ -340,7 +344,7 @@ impl<'w, V: Visit> Walker<'w, V> {
         }
         self.until_look -= 1;
         if !self.watch.is_over() {
-            self.visitor.file(&Met {
+            self.visitor.file(&WalkedFile {
                 dir,
                 name,
                 place: path_of(&self.place),
@@ -360,14 +364,14 @@ impl<'w, V: Visit> Walker<'w, V> {
 
 /// What one directory holds and nobody has looked at yet.
 struct FoundHere<'p> {
-    pending: &'p Pending,
-    rules: Option<Arc<Rules>>,
-    directories: Vec<Job>,
+    pending: &'p PendingDirectory,
+    rules: Option<Arc<IgnoreRules>>,
+    directories: Vec<WalkJob>,
     files: Vec<CString>,
 }
 
 impl<'p> FoundHere<'p> {
-    fn new(pending: &'p Pending, rules: Option<Arc<Rules>>) -> Self {
+    fn new(pending: &'p PendingDirectory, rules: Option<Arc<IgnoreRules>>) -> Self {
         Self {
             pending,
             rules,

@@ -5,21 +5,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::native::files::worker::{StopSign, Stopped};
+use crate::native::files::worker::{CallStopError, StopSign};
 
 /// The most and the least that is kept back of a call's time to tell what was found so far.
 const TIME_TO_TELL: Duration = Duration::from_secs(1);
 const LEAST_TIME_TO_TELL: Duration = Duration::from_millis(50);
 
 /// Shared by the threads of one search.
-pub(super) struct Watch<'s> {
+pub(super) struct SearchStopSignal<'s> {
     stop: &'s StopSign,
     until: Instant,
     stopped: AtomicBool,
     late: AtomicBool,
 }
 
-impl<'s> Watch<'s> {
+impl<'s> SearchStopSignal<'s> {
     pub(super) fn new(stop: &'s StopSign) -> Self {
         let left = stop.deadline().saturating_duration_since(Instant::now());
         let until = Instant::now() + left.saturating_sub(time_to_tell(left));
@@ -57,9 +57,9 @@ impl<'s> Watch<'s> {
     }
 
     /// Fails if the call was told to stop: then nobody wants to hear what was found.
-    pub(super) fn check(&self) -> Result<(), Stopped> {
+    pub(super) fn check(&self) -> Result<(), CallStopError> {
         match self.stopped.load(Ordering::Relaxed) {
-            true => Err(Stopped),
+            true => Err(CallStopError),
             false => Ok(()),
         }
     }

@@ -9,14 +9,14 @@ use std::borrow::Cow;
 use toolpost_model::visible_text;
 
 /// Text fit to be shown.
-pub(crate) struct Cleaned {
+pub(crate) struct PrintableText {
     pub(crate) text: String,
     /// Bytes that are no UTF-8 were replaced.
     pub(crate) lossy: bool,
 }
 
 /// Cleans a piece of output for a model. Pieces should begin and end between lines, so that no sequence is cut in two.
-pub(crate) fn clean(bytes: &[u8]) -> Cleaned {
+pub(crate) fn clean(bytes: &[u8]) -> PrintableText {
     let mut cleaned = rendered(bytes);
     if let Cow::Owned(text) = visible_text(&cleaned.text) {
         cleaned.text = text;
@@ -25,16 +25,16 @@ pub(crate) fn clean(bytes: &[u8]) -> Cleaned {
 }
 
 /// What a terminal would show, for programs.
-pub(crate) fn rendered(bytes: &[u8]) -> Cleaned {
+pub(crate) fn rendered(bytes: &[u8]) -> PrintableText {
     let text = String::from_utf8_lossy(bytes);
     let lossy = matches!(text, Cow::Owned(_));
     if !text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
-        return Cleaned {
+        return PrintableText {
             text: text.into_owned(),
             lossy,
         };
     }
-    let mut screen = Screen {
+    let mut screen = TerminalTextBuffer {
         out: String::with_capacity(text.len()),
         line: 0,
         written_over: false,
@@ -54,13 +54,13 @@ pub(crate) fn rendered(bytes: &[u8]) -> Cleaned {
             c => screen.put(c),
         }
     }
-    Cleaned {
+    PrintableText {
         text: screen.out,
         lossy,
     }
 }
 
-struct Screen {
+struct TerminalTextBuffer {
     out: String,
     /// Where the current line begins.
     line: usize,
@@ -68,7 +68,7 @@ struct Screen {
     written_over: bool,
 }
 
-impl Screen {
+impl TerminalTextBuffer {
     fn put(&mut self, c: char) {
         if c == '\n' {
             self.written_over = false;

@@ -73,7 +73,11 @@ pub(crate) async fn keep(
     })
 }
 
-async fn read(log: &OutputLog, at: u64, limit: usize) -> Result<super::log::Page, ArtifactError> {
+async fn read(
+    log: &OutputLog,
+    at: u64,
+    limit: usize,
+) -> Result<super::log::OutputLogPage, ArtifactError> {
     log.read(at, limit)
         .await
         .map_err(|error| ArtifactError::Storage(error.to_string()))

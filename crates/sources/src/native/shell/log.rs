@@ -18,14 +18,14 @@ const RECENT: usize = 64 * 1024;
 
 /// The output of one process.
 pub(crate) struct OutputLog {
-    kept: Mutex<Kept>,
+    kept: Mutex<OutputLogBuffer>,
     spool: SpoolDirectory,
     limit: u64,
     total: watch::Sender<u64>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct OutputLogBuffer {
     /// The first bytes, until there is a file.
     memory: Vec<u8>,
     file: Option<Arc<OwnedFd>>,
@@ -40,7 +40,7 @@ struct Kept {
 }
 
 /// A part of the output.
-pub(crate) struct Page {
+pub(crate) struct OutputLogPage {
     pub(crate) bytes: Vec<u8>,
     /// Where it begins. Later than asked for when what lies before is not kept any more.
     pub(crate) offset: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Page {
     pub(crate) total: u64,
 }
 
-impl Page {
+impl OutputLogPage {
     /// Where the next page begins.
     pub(crate) fn end(&self) -> u64 {
         self.offset + self.bytes.len() as u64
@@ -77,7 +77,7 @@ impl Spill {
 }
 
 /// Where a part is to be found.
-enum Place {
+enum OutputPartLocation {
     Here(Vec<u8>, u64),
     InFile(Arc<OwnedFd>, u64, usize),
 }
@@ -178,21 +178,21 @@ impl OutputLog {
     }
 
     /// Reads up to `limit` bytes from `offset` on.
-    pub(crate) async fn read(&self, offset: u64, limit: usize) -> io::Result<Page> {
+    pub(crate) async fn read(&self, offset: u64, limit: usize) -> io::Result<OutputLogPage> {
         let (place, total) = {
             let kept = self.kept.lock();
             (kept.place(offset.min(kept.total), limit), kept.total)
         };
         match place {
-            Place::Here(bytes, offset) => Ok(Page {
+            OutputPartLocation::Here(bytes, offset) => Ok(OutputLogPage {
                 bytes,
                 offset,
                 total,
             }),
-            Place::InFile(file, offset, length) => {
+            OutputPartLocation::InFile(file, offset, length) => {
                 let read =
                     tokio::task::spawn_blocking(move || read_at(&file, offset, length)).await;
-                Ok(Page {
+                Ok(OutputLogPage {
                     bytes: read.map_err(io::Error::other)??,
                     offset,
                     total,
@@ -208,7 +208,7 @@ impl Drop for OutputLog {
     }
 }
 
-impl Kept {
+impl OutputLogBuffer {
     /// How far the output is kept without a hole.
     fn whole(&self) -> u64 {
         if self.file.is_some() {
@@ -231,24 +231,24 @@ impl Kept {
         self.recent.drain(..over);
     }
 
-    fn place(&self, offset: u64, limit: usize) -> Place {
+    fn place(&self, offset: u64, limit: usize) -> OutputPartLocation {
         let whole = self.whole();
         if offset < whole {
             let length = limit.min(usize::try_from(whole - offset).unwrap_or(usize::MAX));
             return match &self.file {
-                Some(file) => Place::InFile(Arc::clone(file), offset, length),
+                Some(file) => OutputPartLocation::InFile(Arc::clone(file), offset, length),
                 None => {
                     let start = usize::try_from(offset)
                         .unwrap_or(usize::MAX)
                         .min(self.memory.len());
-                    Place::Here(self.memory[start..start + length].to_vec(), offset)
+                    OutputPartLocation::Here(self.memory[start..start + length].to_vec(), offset)
                 }
             };
         }
         let recent_from = self.total - self.recent.len() as u64;
         let offset = offset.max(recent_from);
         let skip = usize::try_from(offset - recent_from).unwrap_or(usize::MAX);
-        Place::Here(
+        OutputPartLocation::Here(
             self.recent.iter().skip(skip).take(limit).copied().collect(),
             offset,
         )

@@ -14,9 +14,9 @@ use toolpost_model::{
 use super::{
     clean::clean,
     declare,
-    log::Page,
+    log::OutputLogPage,
     process_status::{ProcessFacts, standing},
-    processes::{Entry, Processes},
+    processes::{ProcessEntry, Processes},
     shown::whole_characters,
     told::add_line,
 };
@@ -57,7 +57,8 @@ fn usual_bytes() -> u64 {
 
 /// A part of an output, and how its process stands.
 #[derive(Serialize, JsonSchema)]
-struct ReadResult {
+#[schemars(rename = "ReadResult")]
+struct ProcessReadResult {
     /// How the process stands.
     #[serde(flatten)]
     process: ProcessFacts,
@@ -79,7 +80,7 @@ impl ProcessRead {
 }
 
 /// Waits for output beyond `offset`, for the end, or for the caller's patience to end.
-async fn await_news(entry: &Entry, offset: u64, wait: Duration, context: &CallContext) {
+async fn await_news(entry: &ProcessEntry, offset: u64, wait: Duration, context: &CallContext) {
     let mut growth = entry.log.watch();
     let news = async {
         tokio::select! {
@@ -92,7 +93,7 @@ async fn await_news(entry: &Entry, offset: u64, wait: Duration, context: &CallCo
 }
 
 /// Ends a full page after a whole line, or at least a whole character: what is cut in two reads badly on both sides.
-fn end_well(page: &mut Page) {
+fn end_well(page: &mut OutputLogPage) {
     if page.end() == page.total {
         return;
     }
@@ -110,7 +111,7 @@ fn end_well(page: &mut Page) {
 
 impl Tool for ProcessRead {
     fn declaration(&self) -> Declaration {
-        let mut declaration = declare::<Arguments, ReadResult>(
+        let mut declaration = declare::<Arguments, ProcessReadResult>(
             "process_read",
             "Reads what a process of this session wrote: one in the background, or an earlier `shell` call whose output \
              was too long to be shown whole. Pages by byte offset; the last line says how the process stands and where \
@@ -185,7 +186,7 @@ impl Tool for ProcessRead {
                 page.total
             ),
         );
-        let result = ReadResult {
+        let result = ProcessReadResult {
             process: ProcessFacts::of(&entry),
             offset: page.offset,
             next_offset: next,

@@ -11,7 +11,7 @@ use toolpost_model::{
 
 use super::{
     declare,
-    processes::{Entry, Processes, State},
+    processes::{ProcessEntry, ProcessState, Processes},
     report::millis,
     told::{count, ending},
 };
@@ -74,10 +74,10 @@ pub(super) struct ProcessFacts {
 }
 
 impl ProcessFacts {
-    pub(super) fn of(entry: &Entry) -> Self {
+    pub(super) fn of(entry: &ProcessEntry) -> Self {
         let (state, ended) = match entry.state() {
-            State::Running => ("running", None),
-            State::Ended(ended, _) => ("exited", Some(ended)),
+            ProcessState::Running => ("running", None),
+            ProcessState::Ended(ended, _) => ("exited", Some(ended)),
         };
         Self {
             process_id: entry.id.clone(),
@@ -96,14 +96,14 @@ impl ProcessFacts {
 }
 
 /// `running`, or how it ended.
-pub(super) fn standing(entry: &Entry) -> String {
+pub(super) fn standing(entry: &ProcessEntry) -> String {
     match entry.state() {
-        State::Running => "running".to_owned(),
-        State::Ended(ended, _) => ending(ended),
+        ProcessState::Running => "running".to_owned(),
+        ProcessState::Ended(ended, _) => ending(ended),
     }
 }
 
-fn line(entry: &Entry) -> String {
+fn line(entry: &ProcessEntry) -> String {
     let facts = ProcessFacts::of(entry);
     let what = facts.description.as_deref().unwrap_or(&facts.command);
     let seconds = facts.duration_ms as f64 / 1000.0;

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::{io::AsyncWriteExt as _, net::unix::pipe::Sender};
 use toolpost_model::{
-    Access, CallContext, CallInput, Declaration, EffectClass, Effects, ErrorClass, ResourceKey,
-    Tool, ToolCall, ToolFailure, ToolOutput,
+    CallContext, CallInput, Declaration, EffectClass, Effects, ErrorClass, ResourceAccess,
+    ResourceKey, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 
 use super::{
     declare,
     process_status::standing,
-    processes::{Entry, Processes},
+    processes::{ProcessEntry, Processes},
     told::count,
 };
 use crate::native::children::Children;
@@ -39,7 +39,8 @@ struct Arguments {
 
 /// What was written.
 #[derive(Serialize, JsonSchema)]
-struct WriteResult {
+#[schemars(rename = "WriteResult")]
+struct ProcessWriteResult {
     /// The process.
     process_id: String,
     /// Bytes that were written.
@@ -59,7 +60,7 @@ pub(super) fn effects_on(input: &CallInput, children: &Children) -> Effects {
         ..Effects::of(EffectClass::Execute)
     };
     match input.arguments().str("process_id") {
-        Some(id) => effects.using(ResourceKey::new("process", id), Access::Write),
+        Some(id) => effects.using(ResourceKey::new("process", id), ResourceAccess::Write),
         None => effects,
     }
 }
@@ -73,7 +74,7 @@ impl ProcessWrite {
     }
 }
 
-fn has_no_input(entry: &Entry) -> ToolFailure {
+fn has_no_input(entry: &ProcessEntry) -> ToolFailure {
     let message = format!(
         "`{}` reads no input any more: {}",
         entry.id,
@@ -101,7 +102,7 @@ async fn write(
 
 impl Tool for ProcessWrite {
     fn declaration(&self) -> Declaration {
-        let mut declaration = declare::<Arguments, WriteResult>(
+        let mut declaration = declare::<Arguments, ProcessWriteResult>(
             "process_write",
             "Writes text to the standard input of a process that runs in the background, as if it were typed. End a \
              line with `\\n`. `close: true` closes the input afterwards, which ends programs that read to the end. Use \
@@ -159,7 +160,7 @@ impl Tool for ProcessWrite {
             count(written as u64, "byte"),
             entry.id
         );
-        let result = WriteResult {
+        let result = ProcessWriteResult {
             process_id: entry.id.clone(),
             written: written as u64,
             closed: arguments.close,

@@ -11,7 +11,7 @@ use toolpost_model::{
     CallContext, DividedLimit, ErrorClass, Principal, SessionId, ShareTable, ToolFailure,
 };
 
-pub(crate) use entry::{Entry, Origin, State};
+pub(crate) use entry::{ProcessEntry, ProcessOrigin, ProcessState};
 
 use super::{log::OutputLog, spool::SpoolDirectory};
 use crate::native::files::shown;
@@ -36,7 +36,7 @@ pub(crate) struct Processes {
     lifetime: Duration,
     /// How many run in the background, divided among callers: whoever opens many sessions must leave room for others.
     places: Arc<Mutex<ShareTable>>,
-    sessions: Mutex<HashMap<SessionId, Vec<Arc<Entry>>>>,
+    sessions: Mutex<HashMap<SessionId, Vec<Arc<ProcessEntry>>>>,
 }
 
 /// A process's place among those in the background. Dropping it gives the place back.
@@ -108,7 +108,7 @@ impl Processes {
     }
 
     /// Keeps a process, and lets go of ended ones that are too many.
-    pub(crate) fn keep(&self, session: &SessionId, entry: Arc<Entry>) {
+    pub(crate) fn keep(&self, session: &SessionId, entry: Arc<ProcessEntry>) {
         let mut sessions = self.sessions.lock();
         let entries = sessions.entry(session.clone()).or_default();
         entries.push(entry);
@@ -131,7 +131,11 @@ impl Processes {
     }
 
     /// The session's process of that id.
-    pub(crate) fn find(&self, context: &CallContext, id: &str) -> Result<Arc<Entry>, ToolFailure> {
+    pub(crate) fn find(
+        &self,
+        context: &CallContext,
+        id: &str,
+    ) -> Result<Arc<ProcessEntry>, ToolFailure> {
         let sessions = self.sessions.lock();
         let entries = sessions
             .get(context.session_id())
@@ -148,7 +152,7 @@ impl Processes {
     }
 
     /// All processes of a session, the oldest first.
-    pub(crate) fn of(&self, session: &SessionId) -> Vec<Arc<Entry>> {
+    pub(crate) fn of(&self, session: &SessionId) -> Vec<Arc<ProcessEntry>> {
         self.sessions
             .lock()
             .get(session)
@@ -177,12 +181,12 @@ impl Processes {
 /// Lets go of ended processes until all together hold no more than `most` bytes: many sessions must not fill the disk
 /// that the journal is on. The oldest of the caller that holds the most goes first, so that no caller's output makes
 /// that of another one disappear while its own is larger.
-fn make_room(sessions: &mut HashMap<SessionId, Vec<Arc<Entry>>>, most: u64) {
+fn make_room(sessions: &mut HashMap<SessionId, Vec<Arc<ProcessEntry>>>, most: u64) {
     let ended = sessions
         .values()
         .flatten()
         .filter(|entry| !entry.is_alive());
-    let mut ended: Vec<Arc<Entry>> = ended
+    let mut ended: Vec<Arc<ProcessEntry>> = ended
         .filter(|entry| entry.log.spooled() > 0)
         .cloned()
         .collect();

@@ -10,10 +10,10 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolpost_model::{Access, AppliedSandbox, SandboxProfile};
-use toolpost_sandbox::{Confines, Ended, PRIVATE_TMP};
+use toolpost_model::{AppliedSandbox, ResourceAccess, SandboxProfile};
+use toolpost_sandbox::{CommandExit, Confines, PRIVATE_TMP};
 
-use super::shown::Shown;
+use super::shown::OutputExcerpt;
 use crate::native::files::shown as quoted;
 
 /// How many of the last lines are looked at.
@@ -25,7 +25,7 @@ const SIGXFSZ: i32 = 25;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct SandboxRefusal {
     /// What was refused.
-    pub(crate) kind: RefusalKind,
+    pub(crate) kind: SandboxRefusalKind,
     /// The path, where the output names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) path: Option<String>,
@@ -39,7 +39,8 @@ pub(crate) struct SandboxRefusal {
 /// What can be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum RefusalKind {
+#[schemars(rename = "RefusalKind")]
+pub(crate) enum SandboxRefusalKind {
     /// A path outside of the roots.
     OutsidePath,
     /// A protected path inside of a root.
@@ -61,7 +62,7 @@ pub(crate) enum RefusalKind {
 }
 
 /// Under which circumstances a command ran.
-pub(crate) struct Scene<'s> {
+pub(crate) struct SandboxedRunContext<'s> {
     pub(crate) confines: &'s Confines,
     pub(crate) applied: &'s AppliedSandbox,
     pub(crate) directory: &'s Path,
@@ -69,7 +70,7 @@ pub(crate) struct Scene<'s> {
 
 /// The complaint of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Complaint {
+enum OutputComplaint {
     ReadOnly,
     Denied,
     NotPermitted,
@@ -79,39 +80,46 @@ enum Complaint {
     NoProcesses,
 }
 
-const COMPLAINTS: [(&str, Complaint); 19] = [
-    ("read-only file system", Complaint::ReadOnly),
-    ("erofs", Complaint::ReadOnly),
-    ("permission denied", Complaint::Denied),
-    ("eacces", Complaint::Denied),
-    ("operation not permitted", Complaint::NotPermitted),
-    ("eperm", Complaint::NotPermitted),
-    ("network is unreachable", Complaint::Network),
-    ("network unreachable", Complaint::Network),
-    ("enetunreach", Complaint::Network),
-    ("could not resolve host", Complaint::Network),
-    ("temporary failure in name resolution", Complaint::Network),
-    ("name or service not known", Complaint::Network),
-    ("failed to lookup address", Complaint::Network),
-    ("eai_again", Complaint::Network),
-    ("connection refused", Complaint::Refused),
-    ("econnrefused", Complaint::Refused),
-    ("no space left on device", Complaint::NoSpace),
+const COMPLAINTS: [(&str, OutputComplaint); 19] = [
+    ("read-only file system", OutputComplaint::ReadOnly),
+    ("erofs", OutputComplaint::ReadOnly),
+    ("permission denied", OutputComplaint::Denied),
+    ("eacces", OutputComplaint::Denied),
+    ("operation not permitted", OutputComplaint::NotPermitted),
+    ("eperm", OutputComplaint::NotPermitted),
+    ("network is unreachable", OutputComplaint::Network),
+    ("network unreachable", OutputComplaint::Network),
+    ("enetunreach", OutputComplaint::Network),
+    ("could not resolve host", OutputComplaint::Network),
+    (
+        "temporary failure in name resolution",
+        OutputComplaint::Network,
+    ),
+    ("name or service not known", OutputComplaint::Network),
+    ("failed to lookup address", OutputComplaint::Network),
+    ("eai_again", OutputComplaint::Network),
+    ("connection refused", OutputComplaint::Refused),
+    ("econnrefused", OutputComplaint::Refused),
+    ("no space left on device", OutputComplaint::NoSpace),
     (
         "fork: retry: resource temporarily unavailable",
-        Complaint::NoProcesses,
+        OutputComplaint::NoProcesses,
     ),
-    ("cannot fork", Complaint::NoProcesses),
+    ("cannot fork", OutputComplaint::NoProcesses),
 ];
 
 /// Guesses why a command failed. `None`: the sandbox has probably nothing to do with it.
-pub(crate) fn guess(output: &Shown, ended: Ended, scene: &Scene<'_>) -> Option<SandboxRefusal> {
+pub(crate) fn guess(
+    output: &OutputExcerpt,
+    ended: CommandExit,
+    scene: &SandboxedRunContext<'_>,
+) -> Option<SandboxRefusal> {
     if ended.code == Some(0) {
         return None;
     }
     if ended.out_of_memory {
         let message = "something of the command was ended because its memory limit was reached";
-        return Some(plain(RefusalKind::Memory, message, "sandbox.memory"));
+        return Some(plain(SandboxRefusalKind::Memory, message, "sandbox.memory"));
     }
     if scene.confines.profile == SandboxProfile::None {
         return None;
@@ -121,7 +129,11 @@ pub(crate) fn guess(output: &Shown, ended: Ended, scene: &Scene<'_>) -> Option<S
         Some(SIGXFSZ) => {
             let message =
                 "looks like the command was ended because it wrote a file over the size limit";
-            return Some(plain(RefusalKind::Disk, message, "sandbox.file_size"));
+            return Some(plain(
+                SandboxRefusalKind::Disk,
+                message,
+                "sandbox.file_size",
+            ));
         }
         _ => {}
     }
@@ -133,12 +145,17 @@ pub(crate) fn guess(output: &Shown, ended: Ended, scene: &Scene<'_>) -> Option<S
         .find_map(|line| read(line, scene))
 }
 
-fn read(line: &str, scene: &Scene<'_>) -> Option<SandboxRefusal> {
+fn read(line: &str, scene: &SandboxedRunContext<'_>) -> Option<SandboxRefusal> {
     let lower = line.to_lowercase();
     let (_, complaint) = COMPLAINTS.iter().find(|(words, _)| lower.contains(words))?;
     let offline = scene.applied.net.starts_with("none");
-    let without_network =
-        |message| plain(RefusalKind::Network, message, "sandbox.profile: network");
+    let without_network = |message| {
+        plain(
+            SandboxRefusalKind::Network,
+            message,
+            "sandbox.profile: network",
+        )
+    };
     let network = || {
         without_network(
             "looks like the command wanted the network, which it does not have in this sandbox",
@@ -153,39 +170,53 @@ fn read(line: &str, scene: &Scene<'_>) -> Option<SandboxRefusal> {
             .find_map(|path| placed(&path, *complaint, scene))
     };
     match complaint {
-        Complaint::ReadOnly | Complaint::Denied => named(),
-        Complaint::NotPermitted if offline && lower.contains("socket") => Some(network()),
-        Complaint::NotPermitted => named().or_else(|| scene.applied.seccomp.then(system_call)),
-        Complaint::Network => offline.then(network),
+        OutputComplaint::ReadOnly | OutputComplaint::Denied => named(),
+        OutputComplaint::NotPermitted if offline && lower.contains("socket") => Some(network()),
+        OutputComplaint::NotPermitted => {
+            named().or_else(|| scene.applied.seccomp.then(system_call))
+        }
+        OutputComplaint::Network => offline.then(network),
         // It may also be a server of the command's own that is not up.
-        Complaint::Refused if offline && on_this_machine => Some(without_network(
+        OutputComplaint::Refused if offline && on_this_machine => Some(without_network(
             "looks like nothing listens there; each command has a network of its own, so a server that another call \
              or somebody else started cannot be reached from it: start it in the same command",
         )),
-        Complaint::Refused => None,
-        Complaint::NoSpace
+        OutputComplaint::Refused => None,
+        OutputComplaint::NoSpace
             if path::named_in(line)
                 .iter()
                 .any(|path| path.starts_with(PRIVATE_TMP)) =>
         {
             let message = "looks like the private temporary directory of the command is full";
-            Some(plain(RefusalKind::Disk, message, "sandbox.tmp"))
+            Some(plain(SandboxRefusalKind::Disk, message, "sandbox.tmp"))
         }
-        Complaint::NoSpace => None,
-        Complaint::NoProcesses => {
+        OutputComplaint::NoSpace => None,
+        OutputComplaint::NoProcesses => {
             let message = "looks like the command reached its limit of processes";
-            Some(plain(RefusalKind::Processes, message, "sandbox.processes"))
+            Some(plain(
+                SandboxRefusalKind::Processes,
+                message,
+                "sandbox.processes",
+            ))
         }
     }
 }
 
 /// Where a path stands in the confines, if that explains the complaint.
-fn placed(named: &str, complaint: Complaint, scene: &Scene<'_>) -> Option<SandboxRefusal> {
+fn placed(
+    named: &str,
+    complaint: OutputComplaint,
+    scene: &SandboxedRunContext<'_>,
+) -> Option<SandboxRefusal> {
     let path = path::absolute(scene.directory, named)?;
     let confines = scene.confines;
     let beneath = |place: &std::path::PathBuf| path.starts_with(place);
     let (kind, why, setting) = if confines.masked.iter().any(beneath) {
-        (RefusalKind::HiddenPath, "it is hidden from commands", None)
+        (
+            SandboxRefusalKind::HiddenPath,
+            "it is hidden from commands",
+            None,
+        )
     } else if confines.protected.iter().any(beneath) {
         let git = path.components().any(|part| part.as_os_str() == ".git");
         let setting = if git {
@@ -194,7 +225,7 @@ fn placed(named: &str, complaint: Complaint, scene: &Scene<'_>) -> Option<Sandbo
             "protect"
         };
         (
-            RefusalKind::ProtectedPath,
+            SandboxRefusalKind::ProtectedPath,
             "it is protected from being written",
             Some(setting),
         )
@@ -205,19 +236,19 @@ fn placed(named: &str, complaint: Complaint, scene: &Scene<'_>) -> Option<Sandbo
         .max_by_key(|root| root.path.as_os_str().len())
     {
         match (root.access, confines.profile) {
-            (Access::Read, _) => (
-                RefusalKind::ReadOnlyPath,
+            (ResourceAccess::Read, _) => (
+                SandboxRefusalKind::ReadOnlyPath,
                 "its root may only be read",
                 Some("roots: access: write"),
             ),
-            (Access::Write, SandboxProfile::ReadOnly) => (
-                RefusalKind::ReadOnlyPath,
+            (ResourceAccess::Write, SandboxProfile::ReadOnly) => (
+                SandboxRefusalKind::ReadOnlyPath,
                 "the profile is `read-only`",
                 Some("sandbox.profile: workspace-write"),
             ),
             // It may write there, so this is about the file's own permissions.
             (
-                Access::Write,
+                ResourceAccess::Write,
                 SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None,
             ) => {
                 return None;
@@ -225,15 +256,15 @@ fn placed(named: &str, complaint: Complaint, scene: &Scene<'_>) -> Option<Sandbo
         }
     } else if path.starts_with(PRIVATE_TMP) {
         return None;
-    } else if complaint == Complaint::ReadOnly {
+    } else if complaint == OutputComplaint::ReadOnly {
         (
-            RefusalKind::OutsidePath,
+            SandboxRefusalKind::OutsidePath,
             "it lies outside of the writable roots",
             Some("roots"),
         )
     } else {
         (
-            RefusalKind::OutsidePath,
+            SandboxRefusalKind::OutsidePath,
             "it lies outside of the roots",
             Some("roots, or sandbox.readable"),
         )
@@ -250,10 +281,14 @@ fn placed(named: &str, complaint: Complaint, scene: &Scene<'_>) -> Option<Sandbo
 
 fn system_call() -> SandboxRefusal {
     let message = "looks like the sandbox refused a system call that the command made";
-    plain(RefusalKind::SystemCall, message, "sandbox.profile: none")
+    plain(
+        SandboxRefusalKind::SystemCall,
+        message,
+        "sandbox.profile: none",
+    )
 }
 
-fn plain(kind: RefusalKind, message: &str, setting: &'static str) -> SandboxRefusal {
+fn plain(kind: SandboxRefusalKind, message: &str, setting: &'static str) -> SandboxRefusal {
     SandboxRefusal {
         kind,
         path: None,

@@ -5,24 +5,24 @@ use std::{io, path::Path, sync::Arc};
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolpost_model::{
-    ArtifactId, CallContext, Content, ErrorClass, ToolFailure, ToolOutput, Truncation,
+    ArtifactId, CallContext, ErrorClass, ResultContent, ToolFailure, ToolOutput, Truncation,
 };
-use toolpost_sandbox::{Confines, Process};
+use toolpost_sandbox::{Confines, SandboxedProcess};
 
 use super::{
     kept::keep,
     log::OutputLog,
-    processes::{Entry, Origin, Processes},
-    refusal::{SandboxRefusal, Scene, guess},
-    run::{RunEnd, Stopped},
-    shown::{Cut, OutputSource, Shown, ShownLimits, shown},
+    processes::{ProcessEntry, ProcessOrigin, Processes},
+    refusal::{SandboxRefusal, SandboxedRunContext, guess},
+    run::{ProcessStopReason, RunEnd},
+    shown::{OutputExcerpt, OutputOmission, OutputSource, ShownLimits, shown},
     told::{add_line, count, ending},
 };
 use crate::native::{files::ProtectedPath, name_watch::created_lines};
 
 /// A run that is over, with its output.
-pub(crate) struct Ran<'r> {
-    pub(crate) process: &'r Process,
+pub(crate) struct FinishedProcessRun<'r> {
+    pub(crate) process: &'r SandboxedProcess,
     pub(crate) confines: &'r Confines,
     pub(crate) directory: &'r Path,
     pub(crate) end: RunEnd,
@@ -33,7 +33,8 @@ pub(crate) struct Ran<'r> {
 
 /// How a command ended and how much it wrote.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Report {
+#[schemars(rename = "Report")]
+pub(crate) struct ProcessRunReport {
     /// `exited`; `running` for a command in the background; `stopped` where its time was over or it was canceled.
     pub(crate) state: &'static str,
     /// For `process_read` and its relatives: a command in the background, or one whose output is larger than is shown
@@ -73,17 +74,17 @@ pub(crate) struct Report {
 }
 
 /// What a model is told of a run.
-pub(crate) struct Told {
+pub(crate) struct ProcessRunSummary {
     /// The output, or its head and tail.
     pub(crate) text: String,
     /// How it ended, and what the sandbox may have to do with it.
     pub(crate) closing: Vec<String>,
     /// About protected names that came into being.
     pub(crate) created: Vec<String>,
-    pub(crate) report: Report,
+    pub(crate) report: ProcessRunReport,
 }
 
-impl Told {
+impl ProcessRunSummary {
     /// The output and how it ended.
     pub(crate) fn whole(&self) -> String {
         let mut text = self.text.clone();
@@ -123,7 +124,7 @@ enum Rest {
 
 impl Rest {
     /// The call that shows what was cut.
-    fn read_on(&self, cut: &Cut) -> String {
+    fn read_on(&self, cut: &OutputOmission) -> String {
         match (self, cut.line) {
             (Self::Kept(id), Some(line)) => {
                 format!("read_result {{\"ref\": \"{id}\", \"offset\": {line}}}")
@@ -144,9 +145,9 @@ impl Rest {
     }
 }
 
-impl Report {
+impl ProcessRunReport {
     /// Of a process in the background.
-    pub(crate) fn of_running(entry: &Entry) -> Self {
+    pub(crate) fn of_running(entry: &ProcessEntry) -> Self {
         Self {
             state: "running",
             process_id: Some(entry.id.clone()),
@@ -169,13 +170,13 @@ pub(crate) fn millis(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Ran<'_> {
+impl FinishedProcessRun<'_> {
     /// Output and facts of the run. What is not shown is kept as a result, or at least stays readable for the session.
     pub(crate) async fn report(
         &self,
         limits: ShownLimits,
-        (context, processes, origin): (&CallContext, &Processes, Origin),
-    ) -> io::Result<Told> {
+        (context, processes, origin): (&CallContext, &Processes, ProcessOrigin),
+    ) -> io::Result<ProcessRunSummary> {
         // What is shown of a long one is taken from what is kept: there no secret is cut in two.
         let kept = match limits.fit(&self.log) {
             true => None,
@@ -191,7 +192,7 @@ impl Ran<'_> {
             stopped,
             duration,
         } = self.end;
-        let scene = Scene {
+        let scene = SandboxedRunContext {
             confines: self.confines,
             applied: self.process.applied(),
             directory: self.directory,
@@ -205,7 +206,7 @@ impl Ran<'_> {
             Some(kept) => Rest::Kept(kept.about.id),
             None => {
                 let (log, sandbox) = (Arc::clone(&self.log), self.process.applied().clone());
-                let entry = Entry::ended(context, origin, log, sandbox, (ended, duration));
+                let entry = ProcessEntry::ended(context, origin, log, sandbox, (ended, duration));
                 processes.keep(context.session_id(), Arc::clone(&entry));
                 Rest::OfProcess(entry.id.clone())
             }
@@ -227,7 +228,7 @@ impl Ran<'_> {
             .chain(refusal.as_ref().map(SandboxRefusal::told))
             .collect();
         let created = created_lines(self.created).collect();
-        Ok(Told {
+        Ok(ProcessRunSummary {
             text,
             closing,
             created,
@@ -235,7 +236,12 @@ impl Ran<'_> {
         })
     }
 
-    fn facts(&self, output: &Shown, rest: Option<Rest>, refusal: Option<SandboxRefusal>) -> Report {
+    fn facts(
+        &self,
+        output: &OutputExcerpt,
+        rest: Option<Rest>,
+        refusal: Option<SandboxRefusal>,
+    ) -> ProcessRunReport {
         let (kept, process_id) = match rest {
             None => (None, None),
             Some(Rest::Kept(id)) => (Some(id), None),
@@ -243,7 +249,7 @@ impl Ran<'_> {
         };
         let ended = self.end.ended;
         let by_itself = self.end.stopped.is_none();
-        Report {
+        ProcessRunReport {
             state: if by_itself { "exited" } else { "stopped" },
             process_id,
             kept,
@@ -264,7 +270,7 @@ impl Ran<'_> {
     pub(crate) fn output(
         &self,
         text: String,
-        report: &Report,
+        report: &ProcessRunReport,
     ) -> Result<ToolOutput, serde_json::Error> {
         let shown = text.len() as u64;
         let hint = match (&report.kept, &report.process_id) {
@@ -284,7 +290,7 @@ impl Ran<'_> {
             artifact: report.kept,
         });
         Ok(ToolOutput {
-            content: vec![Content::text(text)],
+            content: vec![ResultContent::text(text)],
             structured: Some(serde_json::to_value(report)?),
             exit_code: report.exit_code,
             truncated,
@@ -294,21 +300,25 @@ impl Ran<'_> {
     }
 
     /// As the call's result, where it was stopped.
-    pub(crate) fn stopped(&self, stopped: Stopped, told: &Told) -> ToolFailure {
+    pub(crate) fn stopped(
+        &self,
+        stopped: ProcessStopReason,
+        told: &ProcessRunSummary,
+    ) -> ToolFailure {
         let seconds = self.end.duration.as_secs_f64();
         let failure = match stopped {
-            Stopped::OutOfTime => ToolFailure::of(
+            ProcessStopReason::OutOfTime => ToolFailure::of(
                 ErrorClass::Timeout,
                 format!("the command was stopped after {seconds:.1} s"),
             )
             .code("command_timeout"),
-            Stopped::ByHost => ToolFailure::of(
+            ProcessStopReason::ByHost => ToolFailure::of(
                 ErrorClass::Canceled,
                 format!("the command was stopped after {seconds:.1} s"),
             ),
         };
         let mut failure = failure.confined(self.process.applied().clone());
-        failure.content = vec![Content::text(told.whole())];
+        failure.content = vec![ResultContent::text(told.whole())];
         failure.details = serde_json::to_value(&told.report).ok();
         failure
     }

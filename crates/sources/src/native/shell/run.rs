@@ -13,7 +13,7 @@ use tokio::{
     time::{sleep, sleep_until, timeout, timeout_at},
 };
 use toolpost_model::CallContext;
-use toolpost_sandbox::{Ended, Process};
+use toolpost_sandbox::{CommandExit, SandboxedProcess};
 
 use super::{events::OutputEvents, log::OutputLog};
 
@@ -29,7 +29,7 @@ const PACE: (usize, Duration) = (512 * 1024, Duration::from_millis(4));
 
 /// Why a process was ended before it was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stopped {
+pub(crate) enum ProcessStopReason {
     /// The time its caller gave it was over.
     OutOfTime,
     /// The host said so: the call's deadline passed, or it was canceled.
@@ -38,13 +38,13 @@ pub(crate) enum Stopped {
 
 /// How a run ended.
 pub(crate) struct RunEnd {
-    pub(crate) ended: Ended,
-    pub(crate) stopped: Option<Stopped>,
+    pub(crate) ended: CommandExit,
+    pub(crate) stopped: Option<ProcessStopReason>,
     pub(crate) duration: Duration,
 }
 
 /// One stream of a process.
-pub(crate) struct Stream<'l> {
+pub(crate) struct ProcessOutputPipe<'l> {
     pub(crate) pipe: Option<Receiver>,
     pub(crate) log: &'l OutputLog,
     pub(crate) events: Option<OutputEvents>,
@@ -52,8 +52,8 @@ pub(crate) struct Stream<'l> {
 
 /// Runs to the end. Nothing of the process is left afterwards; if this future is dropped, nothing is left either.
 pub(crate) async fn run_to_end(
-    process: &mut Process,
-    streams: Vec<Stream<'_>>,
+    process: &mut SandboxedProcess,
+    streams: Vec<ProcessOutputPipe<'_>>,
     input: Option<(Sender, Vec<u8>)>,
     until: Instant,
     context: &CallContext,
@@ -85,17 +85,17 @@ pub(crate) async fn run_to_end(
 }
 
 enum First {
-    Ended(Ended),
-    Stop(Stopped),
+    Ended(CommandExit),
+    Stop(ProcessStopReason),
 }
 
 /// What comes first: the command's own end, or somebody's wish that it end.
-async fn first(process: &mut Process, until: Instant, context: &CallContext) -> First {
+async fn first(process: &mut SandboxedProcess, until: Instant, context: &CallContext) -> First {
     tokio::select! {
         biased;
-        () = context.canceled() => First::Stop(Stopped::ByHost),
+        () = context.canceled() => First::Stop(ProcessStopReason::ByHost),
         ended = process.wait() => First::Ended(ended),
-        () = sleep_until(until.into()) => First::Stop(Stopped::OutOfTime),
+        () = sleep_until(until.into()) => First::Stop(ProcessStopReason::OutOfTime),
     }
 }
 
@@ -126,7 +126,7 @@ impl<W: Future<Output = ()>> Flow<'_, W> {
 }
 
 /// Carries everything until the pipes are closed.
-async fn carry(streams: Vec<Stream<'_>>, input: Option<(Sender, Vec<u8>)>) {
+async fn carry(streams: Vec<ProcessOutputPipe<'_>>, input: Option<(Sender, Vec<u8>)>) {
     let feeding = async {
         if let Some((mut pipe, bytes)) = input {
             // A command need not read what it is given.
@@ -138,8 +138,8 @@ async fn carry(streams: Vec<Stream<'_>>, input: Option<(Sender, Vec<u8>)>) {
     tokio::join!(feeding, carry_stream(first), carry_stream(second));
 }
 
-async fn carry_stream(stream: Option<Stream<'_>>) {
-    if let Some(Stream {
+async fn carry_stream(stream: Option<ProcessOutputPipe<'_>>) {
+    if let Some(ProcessOutputPipe {
         pipe: Some(pipe),
         log,
         events,

@@ -13,25 +13,25 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
-    Access, ArgumentKind, ArgumentMeaning, CallContext, CallInput, ClassFact, Declaration,
-    EffectClass, Effects, ErrorClass, Lifecycle, OutputStream, ProgramFile, Refusal, SandboxPlan,
-    SandboxProfile, Tool, ToolCall, ToolFailure, ToolOutput,
+    ArgumentKind, ArgumentMeaning, CallContext, CallInput, ClassFact, Declaration, EffectClass,
+    Effects, ErrorClass, InputRefusal, Lifecycle, OutputStream, ProgramFile, ResourceAccess,
+    SandboxPlan, SandboxProfile, Tool, ToolCall, ToolFailure, ToolOutput,
 };
-use toolpost_sandbox::{Confines, Process, Stderr, Stdin};
+use toolpost_sandbox::{Confines, SandboxedProcess, StderrTarget, Stdin};
 
 use super::{
     declare,
     events::OutputEvents,
-    processes::{Origin, Processes},
-    report::{Ran, Report},
-    run::{Stopped, Stream, run_to_end},
+    processes::{ProcessOrigin, Processes},
+    report::{FinishedProcessRun, ProcessRunReport},
+    run::{ProcessOutputPipe, ProcessStopReason, run_to_end},
     shown::ShownLimits,
     told::ending,
 };
 use crate::native::{
-    children::{Child, Children},
+    children::{ChildProcessSpec, Children},
     environment,
-    files::{Found, PathError, shown},
+    files::{PathError, PathTarget, shown},
     name_watch::{NameWatch, created_paths},
     program_files::{self, CommandStart},
 };
@@ -81,8 +81,8 @@ impl Arguments {
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    fn origin(&self) -> Origin {
-        Origin {
+    fn origin(&self) -> ProcessOrigin {
+        ProcessOrigin {
             command: self.command.clone(),
             description: self.description.clone(),
         }
@@ -106,8 +106,8 @@ impl Arguments {
 }
 
 /// A command that runs.
-struct Started {
-    process: Process,
+struct RunningShellCommand {
+    process: SandboxedProcess,
     confines: Confines,
     watch: Option<NameWatch>,
 }
@@ -136,15 +136,16 @@ impl Shell {
             .locate(&requested)
             .map_err(PathError::into_failure)?;
         match &located.found {
-            Found::Directory(_) => Ok(workspace.path().join(&located.path)),
-            Found::Entry { .. } => Err(PathError::NotADirectory {
+            PathTarget::Directory(_) => Ok(workspace.path().join(&located.path)),
+            PathTarget::Entry { .. } => Err(PathError::NotADirectory {
                 given: given.to_owned(),
                 at: located.path,
             }
             .into_failure()),
-            Found::Missing { parent, rest } => {
-                let may_see =
-                    |place: &Path| context.may_use(&workspace.absolute(place), Access::Read);
+            PathTarget::Missing { parent, rest } => {
+                let may_see = |place: &Path| {
+                    context.may_use(&workspace.absolute(place), ResourceAccess::Read)
+                };
                 let missing =
                     PathError::not_found(given.to_owned(), (parent, &located.path), rest, may_see);
                 Err(missing.into_failure())
@@ -183,7 +184,7 @@ impl Shell {
         directory: PathBuf,
         stdin: Stdin,
         context: &CallContext,
-    ) -> Result<Started, ToolFailure> {
+    ) -> Result<RunningShellCommand, ToolFailure> {
         let settings = self.children.settings();
         let environment = settings
             .environment
@@ -192,17 +193,17 @@ impl Shell {
         let (_, profile) = self.manner(arguments);
         let confines = self.children.confines(profile, context).await?;
         let argv = ["bash", "--noprofile", "--norc", "-c", &arguments.command];
-        let child = Child {
+        let child = ChildProcessSpec {
             argv: argv.map(Into::into).to_vec(),
             environment,
             directory,
             stdin,
-            stderr: Stderr::WithStdout,
+            stderr: StderrTarget::WithStdout,
             confines: confines.clone(),
         };
         let watch = self.children.watch_names(confines.profile);
         let process = self.children.start(child).await?;
-        Ok(Started {
+        Ok(RunningShellCommand {
             process,
             confines,
             watch,
@@ -218,14 +219,14 @@ impl Shell {
         let started = self
             .start(arguments, directory.clone(), Stdin::Null, context)
             .await?;
-        let Started {
+        let RunningShellCommand {
             mut process,
             confines,
             watch,
         } = started;
         let log = self.processes.new_log();
         let events = OutputEvents::new(context.clone(), OutputStream::Combined);
-        let stream = Stream {
+        let stream = ProcessOutputPipe {
             pipe: process.take_stdout(),
             log: &log,
             events: Some(events),
@@ -237,7 +238,7 @@ impl Shell {
         let end = run_to_end(&mut process, vec![stream], None, until, context).await;
         let created = watch.as_ref().map(NameWatch::end).unwrap_or_default();
         process.note_protected_created(created_paths(created));
-        let ran = Ran {
+        let ran = FinishedProcessRun {
             process: &process,
             confines: &confines,
             directory: &directory,
@@ -260,11 +261,11 @@ impl Shell {
             Some(stopped) => {
                 let failure = ran.stopped(stopped, &told);
                 Err(match stopped {
-                    Stopped::OutOfTime => failure.hint(format!(
+                    ProcessStopReason::OutOfTime => failure.hint(format!(
                         "its `timeout_seconds` of {} were over; give it more, or run it with `background: true`",
                         time.as_secs()
                     )),
-                    Stopped::ByHost => failure.hint(
+                    ProcessStopReason::ByHost => failure.hint(
                         "everything it had started was ended with it; a command that takes longer than the host's \
                          deadline can run with `background: true`",
                     ),
@@ -277,7 +278,7 @@ impl Shell {
 impl Tool for Shell {
     fn declaration(&self) -> Declaration {
         let mut declaration =
-            declare::<Arguments, Report>("shell", DESCRIPTION, EffectClass::Execute);
+            declare::<Arguments, ProcessRunReport>("shell", DESCRIPTION, EffectClass::Execute);
         declaration.title = Some("Shell".to_owned());
         declaration.search_hint =
             "bash terminal run execute command line script build test compile install git make"
@@ -306,36 +307,36 @@ impl Tool for Shell {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         let arguments: Arguments = input
             .to()
-            .map_err(|error| Refusal::invalid("", error.to_string()))?;
+            .map_err(|error| InputRefusal::invalid("", error.to_string()))?;
         let command = &arguments.command;
         if command.trim().is_empty() {
-            return Err(Refusal::invalid("/command", "the command is empty"));
+            return Err(InputRefusal::invalid("/command", "the command is empty"));
         }
         if command.len() > COMMAND_BYTES {
             let message = format!(
                 "the command has {} bytes, the limit is {COMMAND_BYTES}; write it to a file and run that",
                 command.len()
             );
-            return Err(Refusal::invalid("/command", message));
+            return Err(InputRefusal::invalid("/command", message));
         }
         if command.contains('\0') {
-            return Err(Refusal::invalid(
+            return Err(InputRefusal::invalid(
                 "/command",
                 "the command holds a NUL character, which no process can be given",
             ));
         }
         if arguments.background && arguments.timeout_seconds.is_some() {
             let message = "it is for commands that are waited for; leave it out, and end this one with `process_kill`";
-            return Err(Refusal::invalid("/timeout_seconds", message));
+            return Err(InputRefusal::invalid("/timeout_seconds", message));
         }
         if let Some(given) = &arguments.working_directory {
             let refused = self.children.workspace().request(given).err();
             if let Some(refusal) = refused {
                 let (class, message) = (refusal.class(), refusal.to_string());
-                return Err(Refusal {
+                return Err(InputRefusal {
                     class,
                     at: "/working_directory".to_owned(),
                     message,
@@ -345,7 +346,7 @@ impl Tool for Shell {
         for (name, value) in arguments.variables() {
             environment::check(name, value).map_err(|refusal| {
                 let hint = "set it in the command itself, as in `NAME=value command`";
-                Refusal::invalid(
+                InputRefusal::invalid(
                     format!("/environment/{}", shown(name)),
                     format!("{refusal}; {hint}"),
                 )

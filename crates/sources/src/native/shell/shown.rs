@@ -57,15 +57,15 @@ impl ShownLimits {
 }
 
 /// What is shown of an output.
-pub(crate) struct Shown {
+pub(crate) struct OutputExcerpt {
     pub(crate) head: String,
     /// What was left out, and what comes after it.
-    pub(crate) cut: Option<Cut>,
+    pub(crate) cut: Option<OutputOmission>,
     pub(crate) lossy: bool,
 }
 
 /// A piece that was left out, and the rest.
-pub(crate) struct Cut {
+pub(crate) struct OutputOmission {
     /// Where the piece begins.
     pub(crate) offset: u64,
     /// The number of the line it begins with, counted from 1, where it begins with a whole one.
@@ -75,9 +75,9 @@ pub(crate) struct Cut {
     pub(crate) tail: String,
 }
 
-impl Shown {
+impl OutputExcerpt {
     /// The text, with `mark` where something was left out.
-    pub(crate) fn text(&self, mark: impl FnOnce(&Cut) -> String) -> String {
+    pub(crate) fn text(&self, mark: impl FnOnce(&OutputOmission) -> String) -> String {
         match &self.cut {
             None => self.head.clone(),
             Some(cut) => {
@@ -125,12 +125,15 @@ impl OutputSource<'_> {
 }
 
 /// Takes from an output what may be shown.
-pub(crate) async fn shown(output: OutputSource<'_>, limits: ShownLimits) -> io::Result<Shown> {
+pub(crate) async fn shown(
+    output: OutputSource<'_>,
+    limits: ShownLimits,
+) -> io::Result<OutputExcerpt> {
     let (total, lines) = output.size();
     if limits.take(total, lines) {
         let (bytes, _) = output.read(0, limits.bytes()).await?;
         let cleaned = clean(&bytes);
-        return Ok(Shown {
+        return Ok(OutputExcerpt {
             head: cleaned.text,
             cut: None,
             lossy: cleaned.lossy,
@@ -151,14 +154,14 @@ pub(crate) async fn shown(output: OutputSource<'_>, limits: ShownLimits) -> io::
     let line = (head.is_empty() || head.ends_with(b"\n")).then(|| count(head) + 1);
     let (head, tail) = (clean(head), clean(tail));
     let bytes = tail_from.saturating_sub(offset);
-    let cut = Cut {
+    let cut = OutputOmission {
         offset,
         line,
         bytes,
         lines: hidden_lines,
         tail: tail.text,
     };
-    Ok(Shown {
+    Ok(OutputExcerpt {
         head: head.text,
         cut: Some(cut),
         lossy: head.lossy || tail.lossy,

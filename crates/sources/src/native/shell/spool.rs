@@ -19,7 +19,7 @@ use toolpost_model::InvocationId;
 /// temporary files. Agents cannot reach it.
 #[derive(Clone, Debug)]
 pub struct SpoolDirectory {
-    place: Place,
+    place: SpoolStorage,
     /// Bytes in all its files: many commands together must not fill the disk that the journal is on.
     used: Arc<AtomicU64>,
 }
@@ -30,7 +30,7 @@ const ON_DISK: (u64, u64) = (2 << 30, 4 << 30);
 const IN_MEMORY: (u64, u64) = (64 << 20, 512 << 20);
 
 #[derive(Clone, Debug)]
-enum Place {
+enum SpoolStorage {
     Directory(Arc<OwnedFd>),
     Memory,
 }
@@ -38,7 +38,7 @@ enum Place {
 impl From<OwnedFd> for SpoolDirectory {
     fn from(directory: OwnedFd) -> Self {
         Self {
-            place: Place::Directory(Arc::new(directory)),
+            place: SpoolStorage::Directory(Arc::new(directory)),
             used: Arc::default(),
         }
     }
@@ -48,15 +48,15 @@ impl SpoolDirectory {
     /// For a host that keeps nothing on disk.
     pub fn in_memory() -> Self {
         Self {
-            place: Place::Memory,
+            place: SpoolStorage::Memory,
             used: Arc::default(),
         }
     }
 
     fn bounds(&self) -> (u64, u64) {
         match self.place {
-            Place::Directory(_) => ON_DISK,
-            Place::Memory => IN_MEMORY,
+            SpoolStorage::Directory(_) => ON_DISK,
+            SpoolStorage::Memory => IN_MEMORY,
         }
     }
 
@@ -87,8 +87,8 @@ impl SpoolDirectory {
     /// A new file that nobody else can open.
     pub(super) fn create(&self) -> io::Result<OwnedFd> {
         let directory = match &self.place {
-            Place::Directory(directory) => directory,
-            Place::Memory => return Ok(memfd_create("spool", MemfdFlags::CLOEXEC)?),
+            SpoolStorage::Directory(directory) => directory,
+            SpoolStorage::Memory => return Ok(memfd_create("spool", MemfdFlags::CLOEXEC)?),
         };
         let (mode, flags) = (Mode::RUSR | Mode::WUSR, OFlags::RDWR | OFlags::CLOEXEC);
         match openat(&**directory, ".", flags | OFlags::TMPFILE, mode) {

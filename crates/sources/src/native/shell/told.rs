@@ -1,6 +1,6 @@
 //! How the end of a process reads.
 
-use toolpost_sandbox::Ended;
+use toolpost_sandbox::CommandExit;
 
 /// Signals that end processes, by number on Linux.
 const SIGNALS: [(i32, &str); 17] = [
@@ -24,7 +24,7 @@ const SIGNALS: [(i32, &str); 17] = [
 ];
 
 /// `exit code 3`, or what ended it.
-pub(crate) fn ending(ended: Ended) -> String {
+pub(crate) fn ending(ended: CommandExit) -> String {
     let memory = if ended.out_of_memory {
         ", out of memory"
     } else {

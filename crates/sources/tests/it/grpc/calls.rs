@@ -7,7 +7,7 @@ use std::sync::{
 
 use serde_json::{Value, json};
 use tokio::{sync::Barrier, time::timeout};
-use toolpost_model::{Content, ErrorClass, Outcome};
+use toolpost_model::{ErrorClass, Outcome, ResultContent};
 use toolpost_testkit::TestHost;
 
 use super::{
@@ -60,7 +60,10 @@ async fn a_tool_is_listed_and_called_by_either_spelling_of_its_endpoint() {
         let result = host.call("echo", json!({ "text": "hé" })).await;
         assert_eq!(result.outcome, Outcome::Succeeded, "{result:?}");
         assert_eq!(result.structured_content, Some(json!({ "text": "hé" })));
-        assert_eq!(result.content, [Content::text(r#"{"text": "h\u00e9"}"#)]);
+        assert_eq!(
+            result.content,
+            [ResultContent::text(r#"{"text": "h\u00e9"}"#)]
+        );
         let wrong = host.call("echo", json!({ "text": 5 })).await;
         assert_eq!(wrong.error_class(), Some(ErrorClass::InvalidArguments));
     }
@@ -153,13 +156,17 @@ async fn pieces_of_a_result_arrive_and_those_that_results_cannot_have_do_not() {
     })
     .await;
     let result = host_of(&service).await.call("echo", json!({})).await;
-    let png = Content::Image {
+    let png = ResultContent::Image {
         data: "AQID".to_owned(),
         media_type: "image/png".to_owned(),
     };
     assert_eq!(
         result.content,
-        [Content::text("two pieces"), Content::text("see:"), png]
+        [
+            ResultContent::text("two pieces"),
+            ResultContent::text("see:"),
+            png
+        ]
     );
 }
 
@@ -192,7 +199,7 @@ async fn an_odd_output_is_not_lost() {
         let service = answering(move |_| message(&answer)).await;
         let result = host_of(&service).await.call("echo", json!({})).await;
         match expected {
-            Some(text) => assert_eq!(result.content, [Content::text(text)], "{result:?}"),
+            Some(text) => assert_eq!(result.content, [ResultContent::text(text)], "{result:?}"),
             None => assert_eq!(result.error.unwrap().code, "unreadable_output"),
         }
     }

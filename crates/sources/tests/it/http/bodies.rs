@@ -1,6 +1,6 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde_json::json;
-use toolpost_model::{Content, EventBody};
+use toolpost_model::{EventBody, ResultContent};
 
 use super::{Net, Server, body, facts, reply, text};
 
@@ -120,13 +120,13 @@ fn images_are_shown_and_other_bytes_described() {
     });
     let net = Net::open(&[&server]);
     let shown = net.request(json!({ "url": server.url("/png") })).unwrap();
-    let expected = Content::Image {
+    let expected = ResultContent::Image {
         data: BASE64.encode(&png),
         media_type: "image/png".to_owned(),
     };
     assert!(shown.content[1] == expected && shown.truncated.is_none());
     let described = net.request(json!({ "url": server.url("/zip") })).unwrap();
-    let Content::Binary {
+    let ResultContent::Binary {
         data,
         media_type,
         size,
@@ -197,7 +197,7 @@ fn compressed_bodies_are_unpacked() {
     // Nobody sends this in earnest; it is not unpacked.
     assert!(matches!(
         get("/twice").unwrap().content[1],
-        Content::Binary { .. }
+        ResultContent::Binary { .. }
     ));
     assert_eq!(get("/broken").unwrap_err().code, "cut_off");
 }

@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use toolpost_model::{Access, EffectClass, ErrorClass};
+use toolpost_model::{EffectClass, ErrorClass, ResourceAccess};
 
 use super::{Net, Server, body, facts, refused, reply, text};
 
@@ -150,14 +150,14 @@ fn effects_follow_the_input() {
     assert_eq!(read.uses.len(), 1);
     assert_eq!(
         (read.uses[0].key.as_str(), read.uses[0].access),
-        ("url:https://api.example.org:443/a/b", Access::Read)
+        ("url:https://api.example.org:443/a/b", ResourceAccess::Read)
     );
     for method in ["POST", "PUT", "PATCH", "DELETE"] {
         let change = effects(json!({ "url": "http://example.org:8080/a", "method": method }));
         assert!(!change.idempotent && !change.concurrency_safe);
         assert_eq!(
             (change.uses[0].key.as_str(), change.uses[0].access),
-            ("url:http://example.org:8080/a", Access::Write)
+            ("url:http://example.org:8080/a", ResourceAccess::Write)
         );
     }
     let saved = effects(json!({ "url": "https://example.org/", "save_to": "a.bin" }));
@@ -166,7 +166,7 @@ fn effects_follow_the_input() {
         saved.uses[1].key.as_str(),
         format!("path:{}", net.path("a.bin").display())
     );
-    assert_eq!(saved.uses[1].access, Access::Write);
+    assert_eq!(saved.uses[1].access, ResourceAccess::Write);
     let page = net
         .effects("fetch_page", json!({ "url": "https://example.org/p" }))
         .unwrap();

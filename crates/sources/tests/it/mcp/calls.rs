@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_model::{
-    BoxFuture, Caller, ConsultError, ConsultKinds, Content, EventBody, InvocationId, Outcome,
-    Question, Reply, SourceState, TraceContext,
+    BoxFuture, ConsultError, ConsultKinds, ConsultQuestion, ConsultReply, ConsultableCaller,
+    EventBody, InvocationId, Outcome, ResultContent, SourceState, TraceContext,
 };
 
 use super::stage::{Stage, Wanted};
@@ -63,7 +63,7 @@ async fn what_a_server_answers_is_carried_through() {
     );
     assert_eq!(
         every.content[3],
-        Content::Resource {
+        ResultContent::Resource {
             uri: "x://a".to_owned(),
             media_type: Some("text/plain".to_owned()),
             text: Some("r".to_owned()),
@@ -142,7 +142,7 @@ async fn a_program_finds_a_clean_environment_and_its_own_values() {
 /// A caller that answers every form the same way.
 pub(crate) struct Person(pub(crate) Value);
 
-impl Caller for Person {
+impl ConsultableCaller for Person {
     fn answers(&self) -> ConsultKinds {
         ConsultKinds {
             elicitation: true,
@@ -153,12 +153,12 @@ impl Caller for Person {
     fn consult(
         &self,
         _: InvocationId,
-        questions: Vec<Question>,
-    ) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
-        let reply = |question: Question| {
+        questions: Vec<ConsultQuestion>,
+    ) -> BoxFuture<'_, Result<Vec<ConsultReply>, ConsultError>> {
+        let reply = |question: ConsultQuestion| {
             assert_eq!(question.params["message"], "your name?");
             assert_eq!(question.params["_meta"]["toolpost/asked_by"], "fix");
-            Reply {
+            ConsultReply {
                 key: question.key,
                 value: self.0.clone(),
             }

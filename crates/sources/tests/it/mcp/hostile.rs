@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use toolpost_model::{
-    BoxFuture, Caller, ConsultError, ConsultKinds, ErrorClass, EventBody, InvocationId, Outcome,
-    Question, Reply, SourceState,
+    BoxFuture, ConsultError, ConsultKinds, ConsultQuestion, ConsultReply, ConsultableCaller,
+    ErrorClass, EventBody, InvocationId, Outcome, SourceState,
 };
 
 use super::stage::{Stage, Wanted};
@@ -84,7 +84,7 @@ async fn what_cannot_be_borne_ends_the_connection() {
 /// A caller that never answers.
 struct Absent;
 
-impl Caller for Absent {
+impl ConsultableCaller for Absent {
     fn answers(&self) -> ConsultKinds {
         ConsultKinds {
             elicitation: true,
@@ -95,8 +95,8 @@ impl Caller for Absent {
     fn consult(
         &self,
         _: InvocationId,
-        _: Vec<Question>,
-    ) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
+        _: Vec<ConsultQuestion>,
+    ) -> BoxFuture<'_, Result<Vec<ConsultReply>, ConsultError>> {
         Box::pin(std::future::pending())
     }
 }

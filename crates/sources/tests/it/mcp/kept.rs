@@ -11,10 +11,13 @@ use std::{
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use toolpost_core::{Approvals, CallRequest, Facts, Policy, PolicyEngine, PolicySpec, Session};
+use toolpost_core::{
+    Approvals, CallRequest, PermissionFacts, Policy, PolicyEngine, PolicySpec, Session,
+};
 use toolpost_model::{
-    Access, ApprovalScope, Decision, Declaration, EffectClass, ErrorClass, Mode, ModelInput,
-    Principal, Rule, RuleOrigin, SandboxProfile, SandboxTier, SurfaceRequest, ToolResult, Verdict,
+    ApprovalScope, Decision, Declaration, EffectClass, ErrorClass, ModelInput, PermissionMode,
+    Principal, ResourceAccess, Rule, RuleOrigin, SandboxProfile, SandboxTier, SurfaceRequest,
+    ToolResult, Verdict,
 };
 use toolpost_sources::{McpServer, McpSharing, McpTransport};
 use toolpost_testkit::TestHost;
@@ -34,7 +37,7 @@ fn wanted() -> Wanted {
 }
 
 fn policy(lines: &[&str]) -> Policy {
-    TestHost::policy(Mode::Default, lines)
+    TestHost::policy(PermissionMode::Default, lines)
 }
 
 fn asking() -> Approvals {
@@ -251,7 +254,7 @@ struct CountingEngine {
 }
 
 impl PolicyEngine for CountingEngine {
-    fn decide(&self, facts: &Facts<'_>) -> Decision {
+    fn decide(&self, facts: &PermissionFacts<'_>) -> Decision {
         self.usual.decide(facts)
     }
 
@@ -263,7 +266,13 @@ impl PolicyEngine for CountingEngine {
         self.usual.has_path_rules(principal)
     }
 
-    fn may_use(&self, path: &Path, access: Access, principal: &Principal, at: Timestamp) -> bool {
+    fn may_use(
+        &self,
+        path: &Path,
+        access: ResourceAccess,
+        principal: &Principal,
+        at: Timestamp,
+    ) -> bool {
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.usual.may_use(path, access, principal, at)
     }

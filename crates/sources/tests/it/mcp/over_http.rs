@@ -12,8 +12,8 @@ use std::{
 use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 use toolpost_core::MemoryPins;
-use toolpost_model::{ErrorClass, EventBody, Mode, SandboxTier, Secret};
-use toolpost_sources::{McpStart, McpTransport};
+use toolpost_model::{ErrorClass, EventBody, PermissionMode, SandboxTier, Secret};
+use toolpost_sources::{McpStartPolicy, McpTransport};
 use toolpost_testkit::TestHost;
 
 use super::stage::{Stage, Wanted, fixture, server};
@@ -140,7 +140,7 @@ async fn a_server_that_forgot_the_session_is_noticed_by_its_stream_too() {
     let remote = Remote::start("streams");
     let stage = remote
         .wanted()
-        .set(|server| server.start = McpStart::Eager)
+        .set(|server| server.start = McpStartPolicy::Eager)
         .start()
         .await;
     until("the stream", || remote.seen()["listens"] == 1).await;
@@ -311,7 +311,7 @@ async fn explain_tells_that_path_rules_do_not_bind_a_server_behind_a_url() {
         (&["deny fs.read(**/.env*)"][..], true),
         (&["deny http"][..], false),
     ] {
-        let policy = TestHost::policy(Mode::Bypass, rules);
+        let policy = TestHost::policy(PermissionMode::Bypass, rules);
         let stage = remote
             .wanted()
             .start_in(|builder| builder.policy(policy))

@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 use toolpost_core::{MemoryPins, PinStore, PinStoreError, ToolSettings};
 use toolpost_model::{ErrorClass, Outcome, SourceState, ToolId};
-use toolpost_sources::{McpNewTools, McpSharing, McpStart};
+use toolpost_sources::{McpNewToolPolicy, McpSharing, McpStartPolicy};
 
 use super::stage::{Stage, Wanted};
 use crate::python_modules::stage::until;
@@ -121,7 +121,7 @@ async fn a_changed_definition_is_kept_back_until_it_is_accepted() {
 async fn a_list_that_changes_is_compared_in_both_eras() {
     for mode in ["good", "modern"] {
         let stage = Wanted::new(mode)
-            .set(|server| server.new_tools = McpNewTools::Take)
+            .set(|server| server.new_tools = McpNewToolPolicy::Take)
             .start()
             .await;
         assert!(!stage.tools().contains(&"fix__added".to_owned()), "{mode}");
@@ -171,7 +171,7 @@ async fn a_tool_that_changed_under_way_is_not_called_before_it_is_compared() {
 async fn accepted_definitions_outlive_the_host() {
     let pins = Arc::new(MemoryPins::default());
     let wanted = |mode: &str| {
-        let mut wanted = Wanted::new(mode).set(|server| server.new_tools = McpNewTools::Ask);
+        let mut wanted = Wanted::new(mode).set(|server| server.new_tools = McpNewToolPolicy::Ask);
         wanted.pins = pins.clone();
         wanted
     };
@@ -225,7 +225,7 @@ async fn accepted_definitions_outlive_the_host() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_odd_about_a_list_is_told_after_an_acceptance_too() {
     let stage = Wanted::new("bad_tools")
-        .set(|server| server.new_tools = McpNewTools::Ask)
+        .set(|server| server.new_tools = McpNewToolPolicy::Ask)
         .start()
         .await;
     let odd = || {
@@ -289,7 +289,7 @@ impl PinStore for DamagedPins {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_pins_need_a_person_and_are_not_written_over() {
-    for start in [McpStart::Lazy, McpStart::Eager] {
+    for start in [McpStartPolicy::Lazy, McpStartPolicy::Eager] {
         let pins = Arc::new(DamagedPins::default());
         let mut wanted = Wanted::new("good").set(|server| server.start = start);
         wanted.pins = pins.clone();

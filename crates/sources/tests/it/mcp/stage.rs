@@ -11,13 +11,13 @@ use globset::GlobSet;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
-use toolpost_core::{HostBuilder, Listener, MemoryPins, PinStore};
+use toolpost_core::{EventListener, HostBuilder, MemoryPins, PinStore};
 use toolpost_model::{
-    Event, EventBody, Naming, SandboxProfile, SandboxTier, SourceHealth, ToolResult, Visibility,
+    Event, EventBody, SandboxProfile, SandboxTier, SourceHealth, ToolResult, Visibility, WireNaming,
 };
 use toolpost_sources::{
-    ChildSettings, McpEra, McpNewTools, McpParts, McpProgram, McpServer, McpSharing, McpSource,
-    McpStart, McpTransport, Workspace,
+    ChildSettings, McpNewToolPolicy, McpParts, McpProgram, McpProtocolEra, McpServer, McpSharing,
+    McpSource, McpStartPolicy, McpTransport, Workspace,
 };
 use toolpost_testkit::TestHost;
 
@@ -110,11 +110,11 @@ pub(crate) fn server(transport: McpTransport) -> McpServer {
     McpServer {
         name: "fix".to_owned(),
         transport,
-        era: McpEra::Auto,
-        naming: Naming::Namespaced,
+        era: McpProtocolEra::Auto,
+        naming: WireNaming::Namespaced,
         sharing: McpSharing::Host,
-        start: McpStart::Lazy,
-        new_tools: McpNewTools::FirstUse,
+        start: McpStartPolicy::Lazy,
+        new_tools: McpNewToolPolicy::FirstUse,
         allow: None,
         deny: GlobSet::empty(),
         connect_timeout: Duration::from_secs(20),
@@ -197,9 +197,9 @@ impl Ear {
     }
 }
 
-impl Listener for Ear {
-    fn hear(&self, event: Event) -> toolpost_core::Heard {
+impl EventListener for Ear {
+    fn hear(&self, event: Event) -> toolpost_core::EventDelivery {
         let _ = self.0.send(event);
-        toolpost_core::Heard::Taken
+        toolpost_core::EventDelivery::Taken
     }
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use toolpost_core::MemoryPins;
 use toolpost_model::{ModelInput, Outcome, Principal, SourceState, SurfaceRequest};
-use toolpost_sources::{McpSharing, McpStart};
+use toolpost_sources::{McpSharing, McpStartPolicy};
 
 use super::stage::{Stage, Wanted};
 use crate::python_modules::stage::{processes, until};
@@ -92,7 +92,7 @@ async fn what_is_known_is_listed_without_a_start() {
     );
     assert_eq!(second.starts(), 1);
     let eager = wanted()
-        .set(|server| server.start = McpStart::Eager)
+        .set(|server| server.start = McpStartPolicy::Eager)
         .start()
         .await;
     assert_eq!((eager.tools(), eager.starts()), (listed, 1));
@@ -143,7 +143,7 @@ async fn no_call_is_lost_to_an_idle_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_eager_server_comes_back_by_itself() {
     let stage = Wanted::new("good")
-        .set(|server| server.start = McpStart::Eager)
+        .set(|server| server.start = McpStartPolicy::Eager)
         .start()
         .await;
     stage.call("fix__die", json!({})).await;

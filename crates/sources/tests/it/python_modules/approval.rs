@@ -1,14 +1,14 @@
 //! A module that asks for approval of its own calls, and the answers that settle it.
 
 use serde_json::{Value, json};
-use toolpost_model::{Mode, Outcome};
+use toolpost_model::{Outcome, PermissionMode};
 use toolpost_testkit::TestHost;
 
 use super::stage::{Core, Stage, Wanted};
 
 const TOOLS: [&str; 2] = ["marked", "described"];
 
-async fn stage(mode: Mode, rules: &[&str]) -> Stage {
+async fn stage(mode: PermissionMode, rules: &[&str]) -> Stage {
     let policy = TestHost::policy(mode, rules);
     let wanted = Wanted::new(Core::StandIn, &["tool-cautious"]);
     wanted
@@ -24,8 +24,12 @@ async fn bypass_and_an_allow_by_id_answer_it_and_the_result_and_the_record_say_s
         "allow tool-cautious.described",
     ];
     for (mode, rules, answer) in [
-        (Mode::Bypass, &[][..], "mode `bypass` asks about nothing"),
-        (Mode::NeverAsk, &by_id[..], "allows it by its id"),
+        (
+            PermissionMode::Bypass,
+            &[][..],
+            "mode `bypass` asks about nothing",
+        ),
+        (PermissionMode::NeverAsk, &by_id[..], "allows it by its id"),
     ] {
         let stage = stage(mode, rules).await;
         for tool in TOOLS {
@@ -67,7 +71,7 @@ async fn nothing_wider_answers_it() {
         &["allow class:unknown"],
         &["allow other.marked", "allow other.described"],
     ] {
-        let stage = stage(Mode::NeverAsk, rules).await;
+        let stage = stage(PermissionMode::NeverAsk, rules).await;
         for tool in TOOLS {
             let result = stage.call(tool, json!({})).await;
             assert_eq!(
@@ -82,7 +86,7 @@ async fn nothing_wider_answers_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_that_asks_or_denies_stands_in_mode_bypass() {
-    let stage = stage(Mode::Bypass, &["deny marked", "ask described"]).await;
+    let stage = stage(PermissionMode::Bypass, &["deny marked", "ask described"]).await;
     for tool in TOOLS {
         let result = stage.call(tool, json!({})).await;
         assert_eq!(result.outcome, Outcome::Denied, "{tool}: {result:?}");

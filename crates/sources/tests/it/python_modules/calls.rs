@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolpost_core::Approvals;
-use toolpost_model::{ErrorClass, EventBody, Mode, Outcome, Principal, Verdict};
+use toolpost_model::{ErrorClass, EventBody, Outcome, PermissionMode, Principal, Verdict};
 use toolpost_testkit::TestHost;
 
 use super::stage::{BOTH, Core, Stage, Wanted, logged, printed, until};
@@ -153,9 +153,10 @@ async fn a_question_of_a_module_is_a_question_to_the_operator() {
                 timeout: Duration::from_secs(60),
                 grant_for: Duration::ZERO,
             };
-            builder
-                .approvals(approvals)
-                .policy(TestHost::policy(Mode::Default, &["allow tool-rough.*"]))
+            builder.approvals(approvals).policy(TestHost::policy(
+                PermissionMode::Default,
+                &["allow tool-rough.*"],
+            ))
         });
     });
     let stage = wanted.start().await;
@@ -235,7 +236,7 @@ async fn a_tool_that_is_mounted_later_can_be_called() {
 async fn calls_of_modules_ask_while_rules_keep_paths_that_nothing_keeps_from_their_process() {
     let lines = ["allow tool-rough.*", "deny fs.read(**/.env*)"];
     for (lines, is_asked) in [(&lines[..1], false), (&lines[..], true)] {
-        let policy = TestHost::policy(Mode::Default, lines);
+        let policy = TestHost::policy(PermissionMode::Default, lines);
         let wanted = Wanted::new(Core::StandIn, &["tool-rough"])
             .set(|wanted| wanted.host = Box::new(|builder| builder.policy(policy)));
         let stage = wanted.start().await;

@@ -1,7 +1,7 @@
 //! Whatever a tool returns comes out as a result, and as the text that Amplifier's own model would give.
 
 use serde_json::json;
-use toolpost_model::{Content, Outcome};
+use toolpost_model::{Outcome, ResultContent};
 
 use super::stage::{BOTH, Core, Stage, Wanted, folder_of, module_at};
 
@@ -44,7 +44,7 @@ async fn every_return_becomes_a_result() {
             Outcome::Succeeded
         );
         let image = stage.call("image", json!({})).await;
-        let expected = Content::Image {
+        let expected = ResultContent::Image {
             data: "aGk=".to_owned(),
             media_type: "image/png".to_owned(),
         };
@@ -227,7 +227,7 @@ async fn what_a_model_is_given_is_what_amplifier_would_give_it() {
                 .content
                 .iter()
                 .filter_map(|piece| match piece {
-                    Content::Text { text } => Some(text.as_str()),
+                    ResultContent::Text { text } => Some(text.as_str()),
                     _ => None,
                 })
                 .collect();

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use toolpost_amplifier::{ModuleId, ModuleKind, ModuleSource, PlannedModule};
-use toolpost_core::{HostBuilder, Limits, Listener, Session};
+use toolpost_core::{EventListener, HostBuilder, HostLimits, Session};
 use toolpost_model::{
     Event, EventBody, ModelInput, Principal, SandboxTier, SurfaceRequest, ToolResult,
 };
@@ -114,7 +114,7 @@ pub(crate) fn module_at(id: &str, root: PathBuf) -> BridgedModule {
 pub(crate) struct Wanted {
     pub(crate) modules: Vec<BridgedModule>,
     pub(crate) settings: PythonSettings,
-    pub(crate) limits: Limits,
+    pub(crate) limits: HostLimits,
     pub(crate) tier: SandboxTier,
     pub(crate) host: Box<dyn FnOnce(HostBuilder) -> HostBuilder>,
 }
@@ -124,7 +124,7 @@ impl Wanted {
         Self {
             modules: modules.iter().map(|id| module(id)).collect(),
             settings: core.settings(),
-            limits: Limits::default(),
+            limits: HostLimits::default(),
             tier: SandboxTier::A,
             host: Box::new(|builder| builder),
         }
@@ -249,10 +249,10 @@ impl Stage {
 
 struct Ear(mpsc::UnboundedSender<Event>);
 
-impl Listener for Ear {
-    fn hear(&self, event: Event) -> toolpost_core::Heard {
+impl EventListener for Ear {
+    fn hear(&self, event: Event) -> toolpost_core::EventDelivery {
         let _ = self.0.send(event);
-        toolpost_core::Heard::Taken
+        toolpost_core::EventDelivery::Taken
     }
 }
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use toolpost_amplifier::{
-    Coordinator, HookFailure, HookHandler, HookResult, Module, MountError, Mounted,
+    Coordinator, HookFailure, HookHandler, HookResult, Module, MountError, MountReturn,
 };
 use toolpost_core::Approvals;
 use toolpost_model::{
-    Access, ApprovalScope, BatchPlace, BoxFuture, EffectClass, Effects, Mode, Principal, RequestId,
-    ResourceKey, ToolFailure, Verdict,
+    ApprovalScope, BatchPlace, BoxFuture, EffectClass, Effects, PermissionMode, Principal,
+    RequestId, ResourceAccess, ResourceKey, ToolFailure, Verdict,
 };
 use toolpost_sources::{RustModule, RustModules};
-use toolpost_testkit::{Gate, MockTool, TestHost, amplifier::EventRecorder};
+use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost, amplifier::EventRecorder};
 
 use super::set;
 
@@ -37,7 +37,7 @@ impl Ear {
         let ear = self.clone();
         move |coordinator: Coordinator, _: Map<String, Value>| {
             coordinator.hooks().register("*", 0, "ear", ear.clone());
-            std::future::ready(Ok(Mounted::Nothing))
+            std::future::ready(Ok(MountReturn::Nothing))
         }
     }
 
@@ -75,11 +75,11 @@ impl HookHandler for Ear {
 #[tokio::test]
 async fn post_follows_a_success_and_error_a_failure() {
     let ear = Ear::new();
-    let failing = MockTool::named("test.fail").failing(ToolFailure::new("broken"));
+    let failing = MockNativeTool::named("test.fail").failing(ToolFailure::new("broken"));
     let host = TestHost::build(|builder| {
         ear.set()
             .join(builder)
-            .tool(MockTool::named("test.act").output("done"))
+            .tool(MockNativeTool::named("test.act").output("done"))
             .tool(failing)
     })
     .await;
@@ -121,7 +121,7 @@ async fn post_follows_a_success_and_error_a_failure() {
 #[tokio::test]
 async fn post_can_be_told_of_failures_too() {
     let ear = Ear::new();
-    let failing = MockTool::named("test.fail").failing(ToolFailure::new("broken"));
+    let failing = MockNativeTool::named("test.fail").failing(ToolFailure::new("broken"));
     let modules = ear.set().post_on_failure(true);
     let host = TestHost::build(|builder| modules.join(builder).tool(failing)).await;
     host.call("fail", json!({})).await;
@@ -133,10 +133,10 @@ async fn post_can_be_told_of_failures_too() {
 async fn what_a_call_touched_is_told_after_it() {
     let ear = Ear::new();
     let effects = Effects::of(EffectClass::Write)
-        .using(ResourceKey::path("/w/in"), Access::Read)
-        .using(ResourceKey::path("/w/out"), Access::Write)
-        .using(ResourceKey::new("lock", "x"), Access::Write);
-    let tool = MockTool::named("test.copy")
+        .using(ResourceKey::path("/w/in"), ResourceAccess::Read)
+        .using(ResourceKey::path("/w/out"), ResourceAccess::Write)
+        .using(ResourceKey::new("lock", "x"), ResourceAccess::Write);
+    let tool = MockNativeTool::named("test.copy")
         .effects(effects)
         .class(EffectClass::Write);
     let host = TestHost::build(|builder| ear.set().join(builder).tool(tool)).await;
@@ -154,11 +154,11 @@ async fn what_a_call_touched_is_told_after_it() {
 #[tokio::test]
 async fn a_person_who_is_asked_is_told_of() {
     let ear = Ear::new();
-    let tool = MockTool::named("test.write").class(EffectClass::Write);
+    let tool = MockNativeTool::named("test.write").class(EffectClass::Write);
     let host = TestHost::build(|builder| {
         let ask = Approvals::ASK;
         let builder = builder
-            .policy(TestHost::policy(Mode::Default, &[]))
+            .policy(TestHost::policy(PermissionMode::Default, &[]))
             .approvals(ask);
         ear.set().join(builder).tool(tool)
     })
@@ -197,14 +197,14 @@ async fn a_person_who_is_asked_is_told_of() {
 #[tokio::test]
 async fn a_no_of_the_rules_and_a_stop_are_told() {
     let ear = Ear::new();
-    let gate = Gate::new();
-    let slow = MockTool::named("test.slow").gate(&gate);
+    let gate = MockToolGate::new();
+    let slow = MockNativeTool::named("test.slow").gate(&gate);
     let host = TestHost::build(|builder| {
-        let builder = builder.policy(TestHost::policy(Mode::Bypass, &["deny shut"]));
+        let builder = builder.policy(TestHost::policy(PermissionMode::Bypass, &["deny shut"]));
         ear.set()
             .join(builder)
             .tool(slow)
-            .tool(MockTool::named("test.shut"))
+            .tool(MockNativeTool::named("test.shut"))
     })
     .await;
     let call = host.host.start(host.request("slow", json!({}))).await;

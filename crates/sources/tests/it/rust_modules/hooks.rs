@@ -10,15 +10,16 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use toolpost_amplifier::{
-    Coordinator, HookFailure, HookHandler, HookResult, ModuleId, MountError, Mounted, ToolResult,
-    UnfitAnswer,
+    Coordinator, HookFailure, HookHandler, HookResult, ModuleId, MountError, MountReturn,
+    ToolResult, UnfitAnswer,
 };
 use toolpost_core::CallRequest;
 use toolpost_model::{
-    BoxFuture, Content, ErrorClass, HookStanding, ModelInput, Outcome, Principal, SurfaceRequest,
+    BoxFuture, ErrorClass, HookStanding, ModelInput, Outcome, Principal, ResultContent,
+    SurfaceRequest,
 };
 use toolpost_sources::{ModuleStandings, RustModule, RustModules};
-use toolpost_testkit::{MockTool, TestHost, amplifier};
+use toolpost_testkit::{MockNativeTool, TestHost, amplifier};
 
 use super::{handling, set};
 
@@ -29,9 +30,11 @@ fn changed(data: &Value) -> HookResult {
 }
 
 /// A tool that takes one number, in a host with these modules.
-async fn host(modules: &RustModules) -> (TestHost, MockTool) {
+async fn host(modules: &RustModules) -> (TestHost, MockNativeTool) {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
-    let tool = MockTool::named("test.act").output("apples").schema(schema);
+    let tool = MockNativeTool::named("test.act")
+        .output("apples")
+        .schema(schema);
     let own = tool.clone();
     (
         TestHost::build(|builder| modules.join(builder).tool(own)).await,
@@ -43,7 +46,7 @@ async fn host(modules: &RustModules) -> (TestHost, MockTool) {
 async fn hooked(
     event: &'static str,
     says: impl Fn(&Value) -> Answer + Send + Sync + Clone + 'static,
-) -> (TestHost, MockTool) {
+) -> (TestHost, MockNativeTool) {
     host(&set(vec![RustModule::hook(
         "hooks-test",
         handling(event, says),
@@ -127,8 +130,8 @@ async fn a_word_for_the_model_comes_with_the_result_and_beside_a_change() {
     assert_eq!(
         result.content,
         [
-            Content::text("apples"),
-            Content::text("[hook rust:pre] mind the gap")
+            ResultContent::text("apples"),
+            ResultContent::text("[hook rust:pre] mind the gap")
         ]
     );
     assert_eq!(tool.inputs(), [json!({ "n": 5 })]);
@@ -186,11 +189,11 @@ async fn images_survive_a_hook_that_was_not_shown_them() {
     ]);
     let (host, _) = host(&modules).await;
     let result = host.call("draw", json!({})).await;
-    let image = Content::Image {
+    let image = ResultContent::Image {
         data: "aGk=".to_owned(),
         media_type: "image/png".to_owned(),
     };
-    assert_eq!(result.content, [Content::text("painted"), image]);
+    assert_eq!(result.content, [ResultContent::text("painted"), image]);
 }
 
 /// What a call comes to whose only handler behaves so, where its module has a standing.
@@ -253,7 +256,7 @@ impl HookHandler for Stuck {
 async fn a_handler_that_does_not_answer_has_failed() {
     let stuck = |coordinator: Coordinator, _: Map<String, Value>| async move {
         coordinator.hooks().register("tool:pre", 0, "stuck", Stuck);
-        Ok(Mounted::Nothing)
+        Ok(MountReturn::Nothing)
     };
     for (standing, class) in [
         (HookStanding::Guard, Some(ErrorClass::HookBlocked)),
@@ -309,7 +312,7 @@ async fn a_hook_that_was_mounted_once_cannot_decline_in_a_later_session() {
                     .hooks()
                     .register("tool:pre", 0, "handler", handler);
             }
-            Ok(Mounted::Nothing)
+            Ok(MountReturn::Nothing)
         }
     };
     let (host, tool) = host(&set(vec![RustModule::hook("hooks-test", module)])).await;

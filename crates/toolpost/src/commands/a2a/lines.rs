@@ -9,7 +9,7 @@ pub(super) const LONGEST: usize = 16 << 20;
 const ENDING: u64 = 3;
 
 /// Lines with their numbers.
-pub(super) struct Lines<R> {
+pub(super) struct EventLineReader<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
     number: u64,
@@ -18,7 +18,7 @@ pub(super) struct Lines<R> {
 
 /// What stands on a line.
 #[derive(Debug)]
-pub(super) enum Line<'a> {
+pub(super) enum EventInputLine<'a> {
     Text(&'a str),
     /// Nothing, or nothing that concerns anybody but those who send events.
     Blank,
@@ -27,7 +27,7 @@ pub(super) enum Line<'a> {
     NoText,
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> EventLineReader<R> {
     pub(super) fn new(reader: R) -> Self {
         Self {
             reader: BufReader::with_capacity(64 << 10, reader),
@@ -40,7 +40,7 @@ impl<R: Read> Lines<R> {
     /// Gives every line to `take`, with its number from 1 and whether another one can be had without waiting for it.
     pub(super) fn each<E: From<io::Error>>(
         mut self,
-        mut take: impl FnMut(u64, Line<'_>, bool) -> Result<(), E>,
+        mut take: impl FnMut(u64, EventInputLine<'_>, bool) -> Result<(), E>,
     ) -> Result<(), E> {
         while self.fill()? {
             let more = self.reader.buffer().contains(&b'\n');
@@ -67,7 +67,7 @@ impl<R: Read> Lines<R> {
         Ok(true)
     }
 
-    fn line(&self) -> Line<'_> {
+    fn line(&self) -> EventInputLine<'_> {
         let bytes = if self.number == 1 {
             without_mark(&self.line)
         } else {
@@ -75,29 +75,29 @@ impl<R: Read> Lines<R> {
         };
         let bytes = bytes.trim_ascii();
         if bytes.len() > self.longest {
-            return Line::TooLong;
+            return EventInputLine::TooLong;
         }
-        std::str::from_utf8(bytes).map_or(Line::NoText, event_data)
+        std::str::from_utf8(bytes).map_or(EventInputLine::NoText, event_data)
     }
 }
 
 /// The data of server-sent events, or the line itself. Events of more than one `data:` line are not put together: nobody
 /// sends JSON that way.
-fn event_data(line: &str) -> Line<'_> {
+fn event_data(line: &str) -> EventInputLine<'_> {
     let field = |name: &str| {
         line.strip_prefix(name)
             .is_some_and(|rest| rest.starts_with(':'))
     };
     if line.starts_with(':') || ["event", "id", "retry"].into_iter().any(field) {
-        return Line::Blank;
+        return EventInputLine::Blank;
     }
     match line
         .strip_prefix("data:")
         .unwrap_or(line)
         .trim_ascii_start()
     {
-        "" | "[DONE]" => Line::Blank,
-        text => Line::Text(text),
+        "" | "[DONE]" => EventInputLine::Blank,
+        text => EventInputLine::Text(text),
     }
 }
 
@@ -110,12 +110,12 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
 mod tests {
     use std::io;
 
-    use super::Lines;
+    use super::EventLineReader;
 
     fn read(text: &[u8], longest: usize) -> Vec<String> {
-        let lines = Lines {
+        let lines = EventLineReader {
             longest,
-            ..Lines::new(text)
+            ..EventLineReader::new(text)
         };
         let mut read = Vec::new();
         let taken: io::Result<()> = lines.each(|number, line, _| {

@@ -7,9 +7,9 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use toolpost_a2a::{Bridge, DataPart, Receiver, ReceiverOptions, Tally, Unreadable};
+use toolpost_a2a::{DataPart, Receiver, ReceiverOptions, Tally, Unreadable, VocabularyBridge};
 
-use super::lines::{LONGEST, Line, Lines};
+use super::lines::{EventInputLine, EventLineReader, LONGEST};
 use crate::{
     environment,
     exit::Exit,
@@ -26,8 +26,8 @@ pub(super) struct NormalizeArgs {
     #[arg(long)]
     v4: bool,
     /// What to print
-    #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = Form::Calls)]
-    form: Form,
+    #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = NormalizeOutputFormat::Calls)]
+    form: NormalizeOutputFormat,
     /// Leave events out that stand in the metadata of text parts, as older agents send them
     #[arg(long)]
     no_sidecars: bool,
@@ -35,7 +35,7 @@ pub(super) struct NormalizeArgs {
 
 /// What is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum NormalizeOutputFormat {
     /// One JSON array of the merged calls, when everything was read
     Calls,
     /// Canonical data parts of A2A, one a line, as soon as each is known
@@ -43,29 +43,29 @@ enum Form {
 }
 
 pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Exit> {
-    let lines = Lines::new(environment::open_input(arguments.file.as_deref())?);
+    let lines = EventLineReader::new(environment::open_input(arguments.file.as_deref())?);
     let options = ReceiverOptions {
         sidecars: !arguments.no_sidecars,
         ..ReceiverOptions::default()
     };
     let mut out = Out::new();
     let written = match arguments.form {
-        Form::Calls => merge(lines, options, arguments.v4, &mut out),
-        Form::Parts => send_on(lines, options, arguments.v4, &mut out),
+        NormalizeOutputFormat::Calls => merge(lines, options, arguments.v4, &mut out),
+        NormalizeOutputFormat::Parts => write_parts(lines, options, arguments.v4, &mut out),
     };
     match written {
         // A reader that has gone has seen enough.
         Err(error) if has_gone(&error) => Ok(Exit::Done),
         Err(error) => Err(error),
         Ok(tally) => {
-            tell(tally);
+            warn_left_out_events(tally);
             Ok(Exit::Done)
         }
     }
 }
 
 fn merge(
-    lines: Lines<impl io::Read>,
+    lines: EventLineReader<impl io::Read>,
     options: ReceiverOptions,
     v4: bool,
     out: &mut Out,
@@ -78,7 +78,7 @@ fn merge(
             } else {
                 receiver.receive(text)
             };
-            pass_over(number, received.map(drop));
+            warn_if_unreadable(number, received.map(drop));
         }
         anyhow::Ok(())
     })?;
@@ -95,13 +95,13 @@ fn merge(
     Ok(tally)
 }
 
-fn send_on(
-    lines: Lines<impl io::Read>,
+fn write_parts(
+    lines: EventLineReader<impl io::Read>,
     options: ReceiverOptions,
     v4: bool,
     out: &mut Out,
 ) -> anyhow::Result<Tally> {
-    let mut bridge = Bridge::new(options);
+    let mut bridge = VocabularyBridge::new(options);
     lines.each(|number, line, more| {
         let mut sent = Ok(());
         if let Some(text) = readable(number, &line) {
@@ -111,7 +111,7 @@ fn send_on(
             } else {
                 bridge.receive(text, send)
             };
-            pass_over(number, received);
+            warn_if_unreadable(number, received);
         }
         sent?;
         // A part goes out before anybody waits for the next line, and not line by line while a file is read.
@@ -125,26 +125,26 @@ fn send_on(
 }
 
 /// The text of a line that says something. One that cannot be read is told and passed over.
-fn readable<'a>(number: u64, line: &Line<'a>) -> Option<&'a str> {
+fn readable<'a>(number: u64, line: &EventInputLine<'a>) -> Option<&'a str> {
     match line {
-        Line::Text(text) => return Some(text),
-        Line::Blank => {}
-        Line::TooLong => complain(
+        EventInputLine::Text(text) => return Some(text),
+        EventInputLine::Blank => {}
+        EventInputLine::TooLong => warn_left_out_line(
             number,
             format_args!("it is longer than {} MiB", LONGEST >> 20),
         ),
-        Line::NoText => complain(number, "this is no UTF-8"),
+        EventInputLine::NoText => warn_left_out_line(number, "this is no UTF-8"),
     }
     None
 }
 
-fn pass_over(number: u64, received: Result<(), Unreadable>) {
+fn warn_if_unreadable(number: u64, received: Result<(), Unreadable>) {
     if let Err(error) = received {
-        complain(number, error);
+        warn_left_out_line(number, error);
     }
 }
 
-fn complain(number: u64, why: impl std::fmt::Display) {
+fn warn_left_out_line(number: u64, why: impl std::fmt::Display) {
     terminal::warn(format_args!(
         "line {number} is left out: {}",
         printable(&why.to_string())
@@ -152,7 +152,7 @@ fn complain(number: u64, why: impl std::fmt::Display) {
 }
 
 /// Says what the parts do not show.
-fn tell(tally: Tally) {
+fn warn_left_out_events(tally: Tally) {
     let told = |count: u64, what: &str| {
         if count > 0 {
             let events = if count == 1 { "event" } else { "events" };

@@ -10,8 +10,8 @@ use toolpost_model::{ApprovalScope, PermissionRequest, Verdict};
 use super::host;
 use crate::{
     approving::{
-        desk::{self, Desk},
-        editing::{self, Edited, changes},
+        desk::{self, ApprovalDesk},
+        editing::{self, ArgumentEditOutcome, changes},
         ids,
     },
     cli::PlaceArgs,
@@ -79,16 +79,16 @@ pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<Exit> {
         let Some(listening) = listening else {
             anyhow::bail!("the host has ended")
         };
-        let mut desk = Desk::beside(client, listening).await?;
+        let mut desk = ApprovalDesk::connect_running(client, listening).await?;
         let mut tty = Tty::open();
         return match editing::edit(&mut desk, tty.as_mut(), question).await? {
-            Edited::Allowed(decided) => tell(
+            ArgumentEditOutcome::Allowed(decided) => print_decision(
                 &decided,
                 question,
                 "with the arguments as edited",
                 arguments.json,
             ),
-            Edited::Kept => {
+            ArgumentEditOutcome::Kept => {
                 anstream::eprintln!(
                     "nothing was changed; {} still waits",
                     ids::short(question.ask_id)
@@ -110,10 +110,14 @@ pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<Exit> {
             .map(|rule| chosen(question, rule))
             .transpose()?,
         valid_for_seconds: arguments.valid_for.map(|time| time.as_secs()),
-        arguments: arguments.arguments.as_deref().map(given).transpose()?,
+        arguments: arguments
+            .arguments
+            .as_deref()
+            .map(parse_arguments)
+            .transpose()?,
     };
     let decided = desk::decide(&mut client, question.ask_id, &verdict).await?;
-    tell(&decided, question, "", arguments.json)
+    print_decision(&decided, question, "", arguments.json)
 }
 
 pub(super) async fn deny(arguments: DenyArgs) -> anyhow::Result<Exit> {
@@ -124,7 +128,7 @@ pub(super) async fn deny(arguments: DenyArgs) -> anyhow::Result<Exit> {
         feedback: arguments.feedback,
     };
     let decided = desk::decide(&mut client, question.ask_id, &verdict).await?;
-    tell(&decided, question, "", arguments.json)
+    print_decision(&decided, question, "", arguments.json)
 }
 
 /// A suggested rule by its number, from 1, or as it is written.
@@ -151,7 +155,7 @@ fn chosen(question: &PermissionRequest, rule: &str) -> anyhow::Result<String> {
         })
 }
 
-fn given(text: &str) -> anyhow::Result<Value> {
+fn parse_arguments(text: &str) -> anyhow::Result<Value> {
     let text = match text.strip_prefix('@') {
         Some(file) => environment::read_arguments(file)?,
         None if text == "-" => environment::read_arguments("-")?,
@@ -161,7 +165,7 @@ fn given(text: &str) -> anyhow::Result<Value> {
         .map_err(|error| UsageError(format!("the arguments are not JSON: {error}")).into())
 }
 
-fn tell(
+fn print_decision(
     decided: &Value,
     question: &PermissionRequest,
     how: &str,
@@ -180,7 +184,7 @@ fn tell(
         "{} ({}): {}{how}",
         ids::short(question.ask_id),
         spelled_out(&question.summary),
-        told(decided)
+        describe_decision(decided)
     );
     for change in changes(decided) {
         say!("  {change}");
@@ -189,7 +193,7 @@ fn tell(
 }
 
 /// What became of the question, in a few words.
-fn told(decided: &Value) -> String {
+fn describe_decision(decided: &Value) -> String {
     let decided = &decided["decided"];
     let text = |name: &str| decided[name].as_str().map(spelled_out);
     let kept = match text("kept_until") {

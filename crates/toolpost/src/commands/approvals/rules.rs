@@ -8,9 +8,9 @@ use toolpost_core::{RememberedRule, RuleStore as _};
 use toolpost_store::{DataDir, DataDirError, RulesFile};
 
 use crate::{
-    approving::desk::Refusal,
+    approving::desk::VerdictRefusal,
     cli::PlaceArgs,
-    client::Client,
+    client::HostClient,
     environment,
     exit::{Exit, UsageError},
     reach, settings,
@@ -42,7 +42,7 @@ const SHORT: usize = 8;
 
 /// Who keeps the rules: the host that runs, or the file that it would read.
 enum Keeper {
-    Host(Client),
+    Host(HostClient),
     File(RulesFile),
 }
 
@@ -79,7 +79,7 @@ impl Keeper {
                 if status.is_success() {
                     Ok(())
                 } else {
-                    Err(Refusal::told(&body).into())
+                    Err(VerdictRefusal::from_error_body(&body).into())
                 }
             }
             Self::File(file) => {
@@ -90,10 +90,10 @@ impl Keeper {
     }
 }
 
-async fn remembered(client: &mut Client) -> anyhow::Result<Vec<RememberedRule>> {
+async fn remembered(client: &mut HostClient) -> anyhow::Result<Vec<RememberedRule>> {
     let (status, mut body) = client.json(Method::GET, "/rules", String::new()).await?;
     if !status.is_success() {
-        return Err(Refusal::told(&body).into());
+        return Err(VerdictRefusal::from_error_body(&body).into());
     }
     Ok(serde_json::from_value(body["rules"].take())?)
 }

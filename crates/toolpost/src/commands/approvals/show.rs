@@ -7,7 +7,7 @@ use super::host;
 use crate::{
     approving::{
         desk, ids,
-        question::{Shown, card, row},
+        question::{QuestionDetailLevel, card, row},
     },
     cli::PlaceArgs,
     environment,
@@ -16,7 +16,7 @@ use crate::{
 };
 
 #[derive(Args)]
-pub(crate) struct ListArgs {
+pub(crate) struct ApprovalListArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -25,7 +25,7 @@ pub(crate) struct ListArgs {
 }
 
 #[derive(Args)]
-pub(crate) struct ShowArgs {
+pub(crate) struct ApprovalShowArgs {
     /// The question: the beginning or the end of its id
     id: String,
     /// Print JSON
@@ -35,7 +35,7 @@ pub(crate) struct ShowArgs {
     place: PlaceArgs,
 }
 
-pub(super) async fn list(arguments: &ListArgs) -> anyhow::Result<Exit> {
+pub(super) async fn list(arguments: &ApprovalListArgs) -> anyhow::Result<Exit> {
     let (mut client, _) = host(&arguments.place).await?;
     let questions = desk::list(&mut client).await?;
     if arguments.json {
@@ -62,7 +62,7 @@ pub(super) async fn list(arguments: &ListArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-pub(super) async fn show(arguments: &ShowArgs) -> anyhow::Result<Exit> {
+pub(super) async fn show(arguments: &ApprovalShowArgs) -> anyhow::Result<Exit> {
     let (mut client, _) = host(&arguments.place).await?;
     let questions = desk::list(&mut client).await?;
     let question = ids::find(&questions, &arguments.id)?;
@@ -72,7 +72,7 @@ pub(super) async fn show(arguments: &ShowArgs) -> anyhow::Result<Exit> {
     }
     say!(
         "{}",
-        card(question, environment::now(), Shown::Whole).trim_end()
+        card(question, environment::now(), QuestionDetailLevel::Whole).trim_end()
     );
     Ok(Exit::Done)
 }

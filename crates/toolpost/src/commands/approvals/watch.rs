@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::host;
 use crate::{
-    approving::{desk::Desk, prompt},
+    approving::{desk::ApprovalDesk, prompt},
     cli::PlaceArgs,
     environment::Tty,
     exit::{Exit, UsageError},
@@ -13,12 +13,12 @@ use crate::{
 };
 
 #[derive(Args)]
-pub(crate) struct WatchArgs {
+pub(crate) struct ApprovalWatchArgs {
     #[command(flatten)]
     place: PlaceArgs,
 }
 
-pub(super) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
+pub(super) async fn run(arguments: &ApprovalWatchArgs) -> anyhow::Result<Exit> {
     let Some(tty) = Tty::open() else {
         let message =
             "there is no terminal to ask on\nhint: `toolpost approvals --json` is for programs";
@@ -28,7 +28,7 @@ pub(super) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
     let Some((listening, _)) = reach::running(&place.data_dir).await? else {
         anyhow::bail!("the host has ended");
     };
-    let desk = Desk::beside(client, listening).await?;
+    let desk = ApprovalDesk::connect_running(client, listening).await?;
     anstream::eprintln!(
         "{}",
         styled(

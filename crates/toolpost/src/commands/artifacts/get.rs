@@ -13,10 +13,10 @@ use sha2::{Digest as _, Sha256};
 use toolpost_model::{ArtifactError, ArtifactId, ArtifactRef};
 use toolpost_store::BlobFile;
 
-use super::{Ended, Kept};
+use super::{ArtifactReader, EndedCallArtifacts};
 use crate::{
     cli::PlaceArgs,
-    environment::{Readers, Saving},
+    environment::{AtomicFileWriter, FileReadAccess},
     exit::Exit,
     settings,
     terminal::{self, printable},
@@ -95,7 +95,7 @@ impl Range {
 }
 
 pub(super) fn run(arguments: &GetArgs) -> anyhow::Result<Exit> {
-    let kept = Kept::open(&settings::locate(&arguments.place)?)?;
+    let kept = ArtifactReader::open(&settings::locate(&arguments.place)?)?;
     let about = find(&kept, arguments.id)?;
     let file = kept
         .files
@@ -107,7 +107,7 @@ pub(super) fn run(arguments: &GetArgs) -> anyhow::Result<Exit> {
         .map_or((0, about.size), |range| range.within(about.size));
     match &arguments.output {
         Some(path) => {
-            let mut saving = Saving::begin(path, Readers::Owner)?;
+            let mut saving = AtomicFileWriter::begin(path, FileReadAccess::Owner)?;
             copy(&file, &about, (from, to), &mut saving)?;
             saving.end()?;
         }
@@ -124,18 +124,23 @@ pub(super) fn run(arguments: &GetArgs) -> anyhow::Result<Exit> {
                 about.id,
                 printable(&about.media_type)
             );
-            copy(&file, &about, (from, to), &mut Shown::default())?;
+            copy(
+                &file,
+                &about,
+                (from, to),
+                &mut PrintableTextWriter::default(),
+            )?;
         }
     }
     Ok(Exit::Done)
 }
 
-fn find(kept: &Kept, id: ArtifactId) -> anyhow::Result<ArtifactRef> {
+fn find(kept: &ArtifactReader, id: ArtifactId) -> anyhow::Result<ArtifactRef> {
     let rows = kept.journal.records_of(id.invocation)?;
     let listed = rows
         .iter()
         .rev()
-        .find_map(Ended::of)
+        .find_map(EndedCallArtifacts::of)
         .map(|ended| ended.result.artifacts);
     let found = listed.into_iter().flatten().find(|piece| piece.id == id);
     Ok(found.ok_or(ArtifactError::Unknown(id))?)
@@ -190,12 +195,12 @@ fn is_text(media_type: &str) -> bool {
 
 /// Text on a terminal, made harmless line by line.
 #[derive(Default)]
-struct Shown {
+struct PrintableTextWriter {
     /// A line that has not ended.
     begun: Vec<u8>,
 }
 
-impl Shown {
+impl PrintableTextWriter {
     fn show(&mut self, end: usize) {
         let rest = self.begun.split_off(end);
         let lines = std::mem::replace(&mut self.begun, rest);
@@ -206,7 +211,7 @@ impl Shown {
     }
 }
 
-impl Write for Shown {
+impl Write for PrintableTextWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.begun.extend_from_slice(bytes);
         let whole = self
@@ -228,7 +233,7 @@ impl Write for Shown {
     }
 }
 
-impl Drop for Shown {
+impl Drop for PrintableTextWriter {
     fn drop(&mut self) {
         self.show(self.begun.len());
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use toolpost_core::StoredRecord;
 use toolpost_model::{ArtifactRef, SessionId};
 
-use super::{Ended, Kept};
+use super::{ArtifactReader, EndedCallArtifacts};
 use crate::{
     cli::PlaceArgs,
     exit::Exit,
@@ -19,7 +19,7 @@ use crate::{
 const PAGE: u64 = 1_000;
 
 #[derive(Args)]
-pub(super) struct ListArgs {
+pub(super) struct ArtifactListArgs {
     /// How many
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
     lines: usize,
@@ -39,7 +39,7 @@ fn session(id: &str) -> Result<SessionId, Infallible> {
 
 /// A kept result and where it comes from.
 #[derive(Serialize)]
-struct Line {
+struct ArtifactListRow {
     #[serde(flatten)]
     piece: ArtifactRef,
     tool: Option<String>,
@@ -49,8 +49,8 @@ struct Line {
     kept: bool,
 }
 
-pub(super) fn run(arguments: &ListArgs) -> anyhow::Result<Exit> {
-    let kept = Kept::open(&settings::locate(&arguments.place)?)?;
+pub(super) fn run(arguments: &ArtifactListArgs) -> anyhow::Result<Exit> {
+    let kept = ArtifactReader::open(&settings::locate(&arguments.place)?)?;
     let mut lines = Vec::new();
     let mut before = kept.journal.last_seq()?;
     let bar = terminal::bar(before, "looking");
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &ListArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     for line in &lines {
-        let Line {
+        let ArtifactListRow {
             piece, tool, at, ..
         } = line;
         let gone = if line.kept {
@@ -94,12 +94,12 @@ pub(super) fn run(arguments: &ListArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn of_record(kept: &Kept, row: &StoredRecord) -> anyhow::Result<Vec<Line>> {
-    let Some(Ended { tool_id, result }) = Ended::of(row) else {
+fn of_record(kept: &ArtifactReader, row: &StoredRecord) -> anyhow::Result<Vec<ArtifactListRow>> {
+    let Some(EndedCallArtifacts { tool_id, result }) = EndedCallArtifacts::of(row) else {
         return Ok(Vec::new());
     };
     let line = |piece: ArtifactRef| {
-        Ok(Line {
+        Ok(ArtifactListRow {
             kept: kept.files.open(&piece.digest)?.is_some(),
             piece,
             tool: tool_id.clone(),

@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[derive(Args)]
-pub(super) struct PruneArgs {
+pub(super) struct ArtifactPruneArgs {
     /// Remove what was last written before: so long ago (`7d`), a day (`2026-11-16`) or a time; without this, what
     /// `retention.artifacts` in the configuration says
     #[arg(long, value_name = "WHEN", value_parser = moment)]
@@ -30,7 +30,7 @@ pub(super) struct PruneArgs {
     place: PlaceArgs,
 }
 
-pub(super) fn run(arguments: &PruneArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &ArtifactPruneArgs) -> anyhow::Result<Exit> {
     let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
     let age = match arguments.before {
         // What lies ahead is before nothing: everything goes.
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &PruneArgs) -> anyhow::Result<Exit> {
         None => settings.config.retention.artifacts,
     };
     // Looked at first, since opening would make one.
-    drop(super::Kept::open(&settings.place)?);
+    drop(super::ArtifactReader::open(&settings.place)?);
     // The lock: a host that runs counts what is there in memory, and would not hear of what goes.
     let data_dir = match DataDir::open(&settings.place.data_dir) {
         Ok(data_dir) => data_dir,

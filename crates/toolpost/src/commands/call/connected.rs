@@ -5,16 +5,16 @@ use std::{path::Path, time::Duration};
 use anyhow::Context;
 use serde_json::Value;
 use toolpost_a2e::{
-    CallError, CallEvent, CallOptions, Client, ConnectOptions, ListOptions, Stderr, StdioCommand,
-    ToolApi, ToolResult, Transport,
+    CallError, CallEvent, CallOptions, Client, ConnectOptions, HostTransport, ListOptions,
+    StderrSink, StdioCommand, ToolApi, ToolResult,
 };
-use toolpost_model::{ArtifactRef, Disposition, EventBody, LogLevel, Outcome, Progress};
+use toolpost_model::{ArtifactRef, Disposition, EventBody, LogLevel, Outcome, ToolProgress};
 
 use super::{super::journal::story, CallArgs, shown};
 use crate::{
     arguments, environment,
     exit::{Exit, HostLost, UsageError},
-    terminal::{LiveCall, RED, YELLOW, print_text, printable, say, styled},
+    terminal::{LiveCallDisplay, RED, YELLOW, print_text, printable, say, styled},
 };
 
 /// How long a host gets to finish when the call is over.
@@ -27,7 +27,7 @@ pub(super) async fn run(
     as_json: bool,
 ) -> anyhow::Result<Exit> {
     let client = connect(to, call.token_file.as_deref()).await?;
-    let outcome = make(&ToolApi::new(&client), call, input).await;
+    let outcome = run_call(&ToolApi::new(&client), call, input).await;
     client.close_within(GOODBYE).await;
     let result = outcome?;
     if as_json {
@@ -47,22 +47,26 @@ pub(crate) async fn connect(to: &str, token_file: Option<&Path>) -> anyhow::Resu
     Ok(Client::connect(transport(to)?, options).await?)
 }
 
-fn transport(to: &str) -> anyhow::Result<Transport> {
+fn transport(to: &str) -> anyhow::Result<HostTransport> {
     if to.starts_with("http://") || to.starts_with("https://") {
-        return Ok(Transport::http(to));
+        return Ok(HostTransport::http(to));
     }
     let words = shlex::split(to).filter(|words| !words.is_empty());
     let Some((program, rest)) = words.as_deref().and_then(<[String]>::split_first) else {
         return Err(UsageError(format!("`{to}` is neither an address nor a command")).into());
     };
-    Ok(Transport::Stdio(
+    Ok(HostTransport::Stdio(
         StdioCommand::new(program)
             .args(rest)
-            .stderr(Stderr::Inherit),
+            .stderr(StderrSink::Inherit),
     ))
 }
 
-async fn make(api: &ToolApi, call: &CallArgs, input: Option<String>) -> anyhow::Result<ToolResult> {
+async fn run_call(
+    api: &ToolApi,
+    call: &CallArgs,
+    input: Option<String>,
+) -> anyhow::Result<ToolResult> {
     let schema = schema(api, &call.tool).await?;
     let arguments = match input {
         Some(text) => serde_json::from_str(&text).context("the arguments are not JSON")?,
@@ -72,7 +76,7 @@ async fn make(api: &ToolApi, call: &CallArgs, input: Option<String>) -> anyhow::
     if let Some(seconds) = call.timeout {
         options = options.timeout(Duration::from_secs_f64(seconds));
     }
-    let live = LiveCall::begin(&call.tool, None);
+    let live = LiveCallDisplay::begin(&call.tool, None);
     let ended = follow(api, options, &live).await;
     live.end();
     match ended {
@@ -84,7 +88,7 @@ async fn make(api: &ToolApi, call: &CallArgs, input: Option<String>) -> anyhow::
 async fn follow(
     api: &ToolApi,
     options: CallOptions,
-    live: &LiveCall,
+    live: &LiveCallDisplay,
 ) -> Result<ToolResult, CallError> {
     let mut running = api.start(options).await?;
     while let Some(event) = running.next_event().await {
@@ -113,7 +117,7 @@ async fn schema(api: &ToolApi, tool: &str) -> anyhow::Result<Option<Value>> {
 fn read(kind: &str, data: &Value) -> EventBody {
     let message = data["message"].as_str().unwrap_or_default().to_owned();
     match kind {
-        "progress" => EventBody::Progress(Progress {
+        "progress" => EventBody::Progress(ToolProgress {
             message,
             percent: data["pct"].as_f64(),
             done: data["done"].as_u64(),

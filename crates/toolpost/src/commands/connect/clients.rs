@@ -8,7 +8,7 @@ pub(super) const VARIABLE: &str = "TOOLPOST_TOKEN";
 
 /// A client whose form is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Client {
+pub(super) enum AgentClient {
     ClaudeCode,
     ClaudeDesktop,
     Vscode,
@@ -20,7 +20,7 @@ pub(super) enum Client {
 }
 
 /// How the client comes to the host.
-pub(super) enum Reach {
+pub(super) enum ClientTransport {
     /// The address of `/mcp`.
     Address(String),
     /// What the client starts.
@@ -58,7 +58,7 @@ impl Recipe {
     }
 }
 
-impl Client {
+impl AgentClient {
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",
@@ -104,7 +104,7 @@ impl Client {
         }
     }
 
-    pub(super) fn recipe(self, name: &str, reach: &Reach) -> Recipe {
+    pub(super) fn recipe(self, name: &str, reach: &ClientTransport) -> Recipe {
         match self {
             Self::ClaudeCode => claude_code(name, reach),
             Self::ClaudeDesktop => claude_desktop(name, reach),
@@ -118,13 +118,13 @@ impl Client {
 }
 
 /// A program that lists the tools with the SDK's own client.
-fn a2e(reach: &Reach) -> Recipe {
+fn a2e(reach: &ClientTransport) -> Recipe {
     let transport = match reach {
-        Reach::Address(address) => {
+        ClientTransport::Address(address) => {
             let base = text(address.strip_suffix("/mcp").unwrap_or(address));
             format!("TransportConfig(type=\"http\", config=HTTPTransportConfig(base_url={base}))")
         }
-        Reach::Pipes { program, words } => {
+        ClientTransport::Pipes { program, words } => {
             let words = words
                 .iter()
                 .map(|word| if word == "mcp" { "a2e" } else { word });
@@ -137,8 +137,10 @@ fn a2e(reach: &Reach) -> Recipe {
         }
     };
     let (config, token) = match reach {
-        Reach::Address(_) => ("HTTPTransportConfig", format!("os.environ[\"{VARIABLE}\"]")),
-        Reach::Pipes { .. } => ("SubprocessTransportConfig", "\"\"".to_owned()),
+        ClientTransport::Address(_) => {
+            ("HTTPTransportConfig", format!("os.environ[\"{VARIABLE}\"]"))
+        }
+        ClientTransport::Pipes { .. } => ("SubprocessTransportConfig", "\"\"".to_owned()),
     };
     let snippet = format!(
         "import logging\nimport os\n\n\
@@ -189,10 +191,10 @@ fn started(program: &str, words: &[String]) -> Value {
     json!({ "command": program, "args": words })
 }
 
-fn claude_code(name: &str, reach: &Reach) -> Recipe {
+fn claude_code(name: &str, reach: &ClientTransport) -> Recipe {
     const FILE: &str = "`.mcp.json` in the project";
     match reach {
-        Reach::Address(url) => {
+        ClientTransport::Address(url) => {
             let bearer = format!("Bearer ${{{VARIABLE}}}");
             let entry =
                 json!({ "type": "http", "url": url, "headers": { "Authorization": bearer } });
@@ -203,21 +205,21 @@ fn claude_code(name: &str, reach: &Reach) -> Recipe {
             );
             Recipe::of(FILE, servers(name, &entry)).or_run(command)
         }
-        Reach::Pipes { program, words } => {
+        ClientTransport::Pipes { program, words } => {
             let command = format!("claude mcp add {name} -- {}", command_line(program, words));
             Recipe::of(FILE, servers(name, &started(program, words))).or_run(command)
         }
     }
 }
 
-fn claude_desktop(name: &str, reach: &Reach) -> Recipe {
+fn claude_desktop(name: &str, reach: &ClientTransport) -> Recipe {
     const FILE: &str = "`claude_desktop_config.json` (Settings, Developer, Edit Config)";
     match reach {
-        Reach::Pipes { program, words } => {
+        ClientTransport::Pipes { program, words } => {
             Recipe::of(FILE, servers(name, &started(program, words)))
                 .note("restart Claude Desktop afterwards")
         }
-        Reach::Address(url) => {
+        ClientTransport::Address(url) => {
             let entry = json!({
                 "command": "npx",
                 "args": ["-y", "mcp-remote", url, "--header", format!("Authorization:${{{VARIABLE}}}")],
@@ -231,11 +233,11 @@ fn claude_desktop(name: &str, reach: &Reach) -> Recipe {
     }
 }
 
-fn vscode(name: &str, reach: &Reach) -> Recipe {
+fn vscode(name: &str, reach: &ClientTransport) -> Recipe {
     const FILE: &str =
         "`.vscode/mcp.json` in the project, or the user's with `MCP: Open User Configuration`";
     match reach {
-        Reach::Address(url) => {
+        ClientTransport::Address(url) => {
             let bearer = format!("Bearer ${{input:{name}-token}}");
             let entry =
                 json!({ "type": "http", "url": url, "headers": { "Authorization": bearer } });
@@ -251,7 +253,7 @@ fn vscode(name: &str, reach: &Reach) -> Recipe {
             )
             .note("VS Code asks for the token once and keeps it encrypted")
         }
-        Reach::Pipes { program, words } => {
+        ClientTransport::Pipes { program, words } => {
             let mut entry = started(program, words);
             entry["type"] = json!("stdio");
             let mut named = entry.clone();
@@ -262,10 +264,10 @@ fn vscode(name: &str, reach: &Reach) -> Recipe {
     }
 }
 
-fn cursor(name: &str, reach: &Reach) -> Recipe {
+fn cursor(name: &str, reach: &ClientTransport) -> Recipe {
     const FILE: &str = "`~/.cursor/mcp.json`, or `.cursor/mcp.json` in the project";
     match reach {
-        Reach::Address(url) => {
+        ClientTransport::Address(url) => {
             let bearer = format!("Bearer ${{env:{VARIABLE}}}");
             Recipe::of(
                 FILE,
@@ -275,16 +277,16 @@ fn cursor(name: &str, reach: &Reach) -> Recipe {
                 ),
             )
         }
-        Reach::Pipes { program, words } => {
+        ClientTransport::Pipes { program, words } => {
             Recipe::of(FILE, servers(name, &started(program, words)))
         }
     }
 }
 
-fn codex(name: &str, reach: &Reach) -> Recipe {
+fn codex(name: &str, reach: &ClientTransport) -> Recipe {
     const FILE: &str = "`~/.codex/config.toml`";
     match reach {
-        Reach::Address(url) => {
+        ClientTransport::Address(url) => {
             let snippet = format!(
                 "[mcp_servers.{name}]\nurl = {}\nbearer_token_env_var = \"{VARIABLE}\"",
                 text(url)
@@ -293,7 +295,7 @@ fn codex(name: &str, reach: &Reach) -> Recipe {
                 "codex mcp add {name} --url {url} --bearer-token-env-var {VARIABLE}"
             ))
         }
-        Reach::Pipes { program, words } => {
+        ClientTransport::Pipes { program, words } => {
             let snippet = format!(
                 "[mcp_servers.{name}]\ncommand = {}\nargs = {}",
                 text(program),
@@ -307,7 +309,7 @@ fn codex(name: &str, reach: &Reach) -> Recipe {
     }
 }
 
-fn goose(name: &str, reach: &Reach) -> Recipe {
+fn goose(name: &str, reach: &ClientTransport) -> Recipe {
     const FILE: &str = "`~/.config/goose/config.yaml`";
     // Quoted, since a name like `on` or `7` is no text in YAML. A description is not optional there.
     let name = text(name);
@@ -316,7 +318,7 @@ fn goose(name: &str, reach: &Reach) -> Recipe {
          timeout: 300\n"
     );
     match reach {
-        Reach::Address(url) => {
+        ClientTransport::Address(url) => {
             let rest = format!(
                 "    type: streamable_http\n    uri: {}\n    env_keys: [{VARIABLE}]\n    headers:\n      \
                  Authorization: \"Bearer ${{{VARIABLE}}}\"",
@@ -324,7 +326,7 @@ fn goose(name: &str, reach: &Reach) -> Recipe {
             );
             Recipe::of(FILE, head + &rest)
         }
-        Reach::Pipes { program, words } => {
+        ClientTransport::Pipes { program, words } => {
             let rest = format!(
                 "    type: stdio\n    cmd: {}\n    args: {}",
                 text(program),
@@ -340,15 +342,15 @@ mod tests {
     use clap::ValueEnum as _;
     use serde_json::Value;
 
-    use super::{Client, Reach, VARIABLE};
+    use super::{AgentClient, ClientTransport, VARIABLE};
 
     #[test]
     fn every_recipe_names_the_host_and_no_token() {
-        let address = Reach::Address("http://127.0.0.1:8765/mcp".to_owned());
+        let address = ClientTransport::Address("http://127.0.0.1:8765/mcp".to_owned());
         let words = ["serve", "--stdio", "mcp", "--workspace", "/a b"]
             .map(str::to_owned)
             .to_vec();
-        let pipes = Reach::Pipes {
+        let pipes = ClientTransport::Pipes {
             program: "/bin/toolpost".to_owned(),
             words,
         };
@@ -374,17 +376,17 @@ mod tests {
         }
     }
 
-    fn mcp_clients() -> impl Iterator<Item = &'static Client> {
-        Client::value_variants()
+    fn mcp_clients() -> impl Iterator<Item = &'static AgentClient> {
+        AgentClient::value_variants()
             .iter()
-            .filter(|client| **client != Client::A2e)
+            .filter(|client| **client != AgentClient::A2e)
     }
 
     #[test]
     fn the_python_of_a2e_comes_to_the_host_by_either_way() {
-        let address = Client::A2e.recipe(
+        let address = AgentClient::A2e.recipe(
             "tools",
-            &Reach::Address("http://127.0.0.1:8765/mcp".to_owned()),
+            &ClientTransport::Address("http://127.0.0.1:8765/mcp".to_owned()),
         );
         let text = address.snippet.unwrap_or_default();
         assert!(
@@ -394,9 +396,9 @@ mod tests {
         let words = ["serve", "--stdio", "mcp", "--workspace", "/a b"]
             .map(str::to_owned)
             .to_vec();
-        let pipes = Client::A2e.recipe(
+        let pipes = AgentClient::A2e.recipe(
             "tools",
-            &Reach::Pipes {
+            &ClientTransport::Pipes {
                 program: "toolpost".to_owned(),
                 words,
             },
@@ -409,16 +411,17 @@ mod tests {
     }
 
     /// What a client would read out of its snippet.
-    fn parsed(client: Client, text: &str) -> Value {
+    fn parsed(client: AgentClient, text: &str) -> Value {
         match client {
-            Client::ClaudeCode | Client::ClaudeDesktop | Client::Vscode | Client::Cursor => {
-                serde_json::from_str(text).expect(text)
-            }
-            Client::Codex => {
+            AgentClient::ClaudeCode
+            | AgentClient::ClaudeDesktop
+            | AgentClient::Vscode
+            | AgentClient::Cursor => serde_json::from_str(text).expect(text),
+            AgentClient::Codex => {
                 serde_json::to_value(text.parse::<toml::Table>().expect(text)).expect(text)
             }
-            Client::Goose => serde_saphyr::from_str(text).expect(text),
-            Client::A2e => unreachable!("it is no client of MCP"),
+            AgentClient::Goose => serde_saphyr::from_str(text).expect(text),
+            AgentClient::A2e => unreachable!("it is no client of MCP"),
         }
     }
 
@@ -429,23 +432,25 @@ mod tests {
         let words = ["serve", "--stdio", "mcp", "--workspace", odd]
             .map(str::to_owned)
             .to_vec();
-        let address = Reach::Address(url.to_owned());
-        let pipes = Reach::Pipes {
+        let address = ClientTransport::Address(url.to_owned());
+        let pipes = ClientTransport::Pipes {
             program: odd.to_owned(),
             words,
         };
         for name in ["tools", "on", "7"] {
             for client in mcp_clients() {
                 let (section, command, at) = match client {
-                    Client::ClaudeCode | Client::Cursor => ("mcpServers", "command", "url"),
-                    Client::ClaudeDesktop => ("mcpServers", "command", "command"),
-                    Client::Vscode => ("servers", "command", "url"),
-                    Client::Codex => ("mcp_servers", "command", "url"),
-                    Client::Goose => ("extensions", "cmd", "uri"),
-                    Client::A2e => unreachable!("it is no client of MCP"),
+                    AgentClient::ClaudeCode | AgentClient::Cursor => {
+                        ("mcpServers", "command", "url")
+                    }
+                    AgentClient::ClaudeDesktop => ("mcpServers", "command", "command"),
+                    AgentClient::Vscode => ("servers", "command", "url"),
+                    AgentClient::Codex => ("mcp_servers", "command", "url"),
+                    AgentClient::Goose => ("extensions", "cmd", "uri"),
+                    AgentClient::A2e => unreachable!("it is no client of MCP"),
                 };
                 let told = client.recipe(name, &address).snippet.unwrap_or_default();
-                let expected = if *client == Client::ClaudeDesktop {
+                let expected = if *client == AgentClient::ClaudeDesktop {
                     "npx"
                 } else {
                     url
@@ -462,7 +467,7 @@ mod tests {
                     (&odd.into(), &odd.into()),
                     "{told}"
                 );
-                if *client == Client::Goose {
+                if *client == AgentClient::Goose {
                     assert_eq!(entry["name"], name);
                     assert!(entry["description"].is_string(), "{told}");
                 }

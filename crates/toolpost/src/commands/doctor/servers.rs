@@ -5,10 +5,10 @@ use toolpost_core::{PinStore as _, SourceReport};
 use toolpost_model::SourceState;
 use toolpost_store::{DataDir, PinFiles};
 
-use super::Finding;
-use crate::settings::Settings;
+use super::DoctorFinding;
+use crate::settings::CommandSettings;
 
-pub(super) fn findings(settings: &Settings, reports: &[SourceReport]) -> Vec<Finding> {
+pub(super) fn findings(settings: &CommandSettings, reports: &[SourceReport]) -> Vec<DoctorFinding> {
     let mcp = &settings.config.mcp;
     let pins = DataDir::at(&settings.place.data_dir)
         .ok()
@@ -36,14 +36,14 @@ fn finding(
     reach: &str,
     report: Option<&SourceReport>,
     pins: Option<&PinFiles>,
-) -> Finding {
+) -> DoctorFinding {
     let pinned = match pins.map(|pins| pins.load(name)) {
         None | Some(Ok(None)) => "nothing accepted yet".to_owned(),
         Some(Ok(Some(_))) => "definitions pinned".to_owned(),
-        Some(Err(error)) => return Finding::bad(WHAT, format!("{name}: {error}")),
+        Some(Err(error)) => return DoctorFinding::bad(WHAT, format!("{name}: {error}")),
     };
     let Some(SourceReport { tools, health, .. }) = report else {
-        return Finding::odd(
+        return DoctorFinding::odd(
             WHAT,
             format!("{name} ({reach}): the running host does not know it; it was added since"),
         );
@@ -65,13 +65,13 @@ fn finding(
         ));
     }
     match health.state {
-        SourceState::Failing => Finding::bad(WHAT, text),
-        SourceState::Stopped | SourceState::Starting => Finding::odd(WHAT, text),
-        SourceState::Ready if health.message.is_some() => Finding::odd(WHAT, text),
+        SourceState::Failing => DoctorFinding::bad(WHAT, text),
+        SourceState::Stopped | SourceState::Starting => DoctorFinding::odd(WHAT, text),
+        SourceState::Ready if health.message.is_some() => DoctorFinding::odd(WHAT, text),
         SourceState::Ready | SourceState::Idle if health.quarantined.is_empty() => {
-            Finding::good(WHAT, text)
+            DoctorFinding::good(WHAT, text)
         }
-        SourceState::Ready | SourceState::Idle => Finding::odd(WHAT, text),
+        SourceState::Ready | SourceState::Idle => DoctorFinding::odd(WHAT, text),
     }
 }
 

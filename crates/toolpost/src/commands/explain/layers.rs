@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::journal::story;
 use crate::terminal::{BOLD, DIM, GREEN, RED, YELLOW, printable, say, styled};
 
-pub(super) fn tell(explanation: &Value) {
+pub(super) fn print_explanation(explanation: &Value) {
     let verdict = match (&explanation["would_run"], explanation["would_ask"] == true) {
         (Value::Bool(true), _) => styled(GREEN, "it would run"),
         (_, true) => styled(YELLOW, "a person would be asked"),

@@ -18,7 +18,7 @@ use toolpost_store::JournalReader;
 use super::{filters::moment, open};
 use crate::{
     cli::PlaceArgs,
-    environment::{Readers, Saving},
+    environment::{AtomicFileWriter, FileReadAccess},
     exit::Exit,
     settings, terminal,
 };
@@ -32,8 +32,8 @@ const PAGE: usize = 500;
 #[derive(Args)]
 pub(super) struct ExportArgs {
     /// In which form
-    #[arg(long, value_enum, default_value_t = Format::Jsonl)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = JournalExportFormat::Jsonl)]
+    format: JournalExportFormat,
     /// Only what belongs to one session
     #[arg(long, value_name = "ID", conflicts_with = "call")]
     session: Option<String>,
@@ -54,7 +54,7 @@ pub(super) struct ExportArgs {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+enum JournalExportFormat {
     /// The records of the Agent Tool draft, version 0.2.0
     AgentTool,
     /// The journal's own records, each with its place in the chain
@@ -64,7 +64,7 @@ enum Format {
 }
 
 /// Which records are asked for.
-pub(super) enum Wanted {
+pub(super) enum ExportScope {
     Call(InvocationId),
     Some {
         session: Option<SessionId>,
@@ -75,12 +75,12 @@ pub(super) enum Wanted {
 }
 
 impl ExportArgs {
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self) -> ExportScope {
         let session = self.session.clone().map(SessionId::new);
         match (self.call, session, self.since, self.until) {
-            (Some(id), ..) => Wanted::Call(id),
-            (None, None, None, None) => Wanted::All,
-            (None, session, since, until) => Wanted::Some {
+            (Some(id), ..) => ExportScope::Call(id),
+            (None, None, None, None) => ExportScope::All,
+            (None, session, since, until) => ExportScope::Some {
                 session,
                 since,
                 until,
@@ -92,9 +92,11 @@ impl ExportArgs {
 pub(super) fn run(arguments: &ExportArgs) -> anyhow::Result<Exit> {
     let reader = open(&settings::locate(&arguments.place)?)?;
     let export = Export::new(match arguments.format {
-        Format::AgentTool => ExportFormat::AgentTool,
-        Format::Jsonl => ExportFormat::Jsonl,
-        Format::A2eAudit => ExportFormat::A2eAudit(toolpost_a2e::projection::error_code),
+        JournalExportFormat::AgentTool => ExportFormat::AgentTool,
+        JournalExportFormat::Jsonl => ExportFormat::Jsonl,
+        JournalExportFormat::A2eAudit => {
+            ExportFormat::A2eAudit(toolpost_a2e::projection::error_code)
+        }
     });
     let wanted = arguments.wanted();
     match &arguments.output {
@@ -103,15 +105,15 @@ pub(super) fn run(arguments: &ExportArgs) -> anyhow::Result<Exit> {
             // A reader that has gone has seen enough.
             written.or_else(|error| {
                 if is_broken_pipe(&error) {
-                    Ok(Written::default())
+                    Ok(ExportCounts::default())
                 } else {
                     Err(error)
                 }
             })?;
         }
         Some(path) => {
-            let mut file = Saving::begin(path, Readers::Owner)?;
-            let Written { records, lines } = write(&reader, &wanted, export, &mut file)?;
+            let mut file = AtomicFileWriter::begin(path, FileReadAccess::Owner)?;
+            let ExportCounts { records, lines } = write(&reader, &wanted, export, &mut file)?;
             file.end()?;
             anstream::eprintln!(
                 "wrote {lines} lines from {records} records to {}",
@@ -129,7 +131,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 #[derive(Default)]
-struct Written {
+struct ExportCounts {
     records: u64,
     lines: u64,
 }
@@ -139,12 +141,12 @@ struct Writing<W> {
     export: Export,
     to: W,
     lines: Vec<String>,
-    written: Written,
+    written: ExportCounts,
     bar: ProgressBar,
 }
 
 impl<W: Write> Writing<W> {
-    fn take(&mut self, row: &StoredRecord) -> anyhow::Result<()> {
+    fn export_record(&mut self, row: &StoredRecord) -> anyhow::Result<()> {
         self.export.take(row, &mut self.lines)?;
         self.written.records += 1;
         self.bar.inc(1);
@@ -160,7 +162,7 @@ impl<W: Write> Writing<W> {
         Ok(())
     }
 
-    fn finish(mut self) -> anyhow::Result<Written> {
+    fn finish(mut self) -> anyhow::Result<ExportCounts> {
         self.export.finish(&mut self.lines);
         self.send()?;
         self.to.flush()?;
@@ -171,10 +173,10 @@ impl<W: Write> Writing<W> {
 
 fn write(
     reader: &JournalReader,
-    wanted: &Wanted,
+    wanted: &ExportScope,
     export: Export,
     to: impl Write,
-) -> anyhow::Result<Written> {
+) -> anyhow::Result<ExportCounts> {
     let selection = Selection::of(reader, wanted)?;
     let count = selection.count(reader)?;
     let bar = terminal::bar(count, "writing");
@@ -182,9 +184,9 @@ fn write(
         export,
         to,
         lines: Vec::new(),
-        written: Written::default(),
+        written: ExportCounts::default(),
         bar,
     };
-    selection.visit(reader, |row| writing.take(row))?;
+    selection.visit(reader, |row| writing.export_record(row))?;
     writing.finish()
 }

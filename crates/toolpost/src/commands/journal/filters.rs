@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use toolpost_config::ConfigDuration;
-use toolpost_core::{Query, ToolPattern};
+use toolpost_core::{Query, ToolQueryPattern};
 use toolpost_model::{Outcome, SessionId};
 
 use crate::environment;
@@ -42,7 +42,7 @@ impl FilterArgs {
 
     pub(super) fn query(&self, limit: usize) -> Query {
         Query {
-            tool: self.tool.clone().map(ToolPattern::new),
+            tool: self.tool.clone().map(ToolQueryPattern::new),
             principal: self.principal.clone(),
             outcome: self.outcome,
             correlation: self.correlation.clone(),

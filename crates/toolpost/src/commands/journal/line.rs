@@ -9,7 +9,7 @@ use crate::terminal::{DIM, GREEN, RED, YELLOW, moment, printable, say, styled};
 
 /// A record as JSON, its body unchanged.
 #[derive(Serialize)]
-pub(super) struct Row<'a> {
+pub(super) struct JournalRecordRow<'a> {
     seq: u64,
     kind: &'static str,
     at: jiff::Timestamp,
@@ -20,7 +20,7 @@ pub(super) struct Row<'a> {
     hash: String,
 }
 
-impl<'a> Row<'a> {
+impl<'a> JournalRecordRow<'a> {
     pub(super) fn of(row: &'a StoredRecord) -> anyhow::Result<Self> {
         Ok(Self {
             seq: row.seq,
@@ -37,7 +37,7 @@ impl<'a> Row<'a> {
 
 pub(super) fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
     if json {
-        say!("{}", serde_json::to_string(&Row::of(row)?)?);
+        say!("{}", serde_json::to_string(&JournalRecordRow::of(row)?)?);
         return Ok(());
     }
     let body: Value = serde_json::from_str(&row.record.body).unwrap_or_default();

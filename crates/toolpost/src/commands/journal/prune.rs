@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::json;
-use toolpost_core::{Due, Needed, PruneReport, Retention, plan_prune, prune};
+use toolpost_core::{Due, PruneReport, Retention, RetentionExemptions, plan_prune, prune};
 use toolpost_store::{DataDir, JournalOptions, SqliteJournal};
 
 use super::filters::moment;
@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[derive(Args)]
-pub(super) struct PruneArgs {
+pub(super) struct JournalPruneArgs {
     /// Remove what was written before: so long ago (`90d`), a day (`2026-11-16`) or a time; without this, what
     /// `retention.journal` in the configuration says
     #[arg(long, value_name = "WHEN", value_parser = moment)]
@@ -33,7 +33,7 @@ pub(super) struct PruneArgs {
     place: PlaceArgs,
 }
 
-pub(super) fn run(arguments: &PruneArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &JournalPruneArgs) -> anyhow::Result<Exit> {
     let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
     let now = environment::now();
     let kept = settings.config.retention.journal;
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &PruneArgs) -> anyhow::Result<Exit> {
         max_bytes: settings.config.limits.journal,
     };
     let journal = SqliteJournal::open(&data_dir.journal_path(), options)?;
-    let needed = Needed {
+    let needed = RetentionExemptions {
         now,
         session_idle: settings.config.limits.session_idle,
         sessions: HashSet::new(),
@@ -77,11 +77,11 @@ pub(super) fn run(arguments: &PruneArgs) -> anyhow::Result<Exit> {
         }))?
     };
     bar.finish_and_clear();
-    tell(&report, arguments);
+    print_prune_report(&report, arguments);
     Ok(Exit::Done)
 }
 
-fn tell(report: &PruneReport, arguments: &PruneArgs) {
+fn print_prune_report(report: &PruneReport, arguments: &JournalPruneArgs) {
     let PruneReport {
         records,
         up_to,

@@ -13,7 +13,7 @@ use toolpost_config::HostConfig;
 use toolpost_core::{
     Cassette, Host, Matching, Pace, RecordKind, Recorder, ReplayOptions, ReplayReport,
 };
-use toolpost_model::{Role, SessionId};
+use toolpost_model::{PrincipalRole, SessionId};
 use toolpost_serve::Server;
 use toolpost_store::JournalReader;
 
@@ -116,7 +116,7 @@ pub(crate) async fn run(arguments: &ReplayArgs) -> anyhow::Result<Exit> {
     if let Some(address) = arguments.face.http {
         config.http.listen = address;
     }
-    let recorded = Recorded {
+    let recorded = RecordingCounts {
         calls: cassette.calls.len(),
         tools: cassette.tools.len(),
     };
@@ -125,7 +125,7 @@ pub(crate) async fn run(arguments: &ReplayArgs) -> anyhow::Result<Exit> {
     let server = if arguments.talks_over_pipes() {
         let server = builder.start_offline().await?;
         tokio::select! {
-            () = serve::converse(&server, arguments.face.stdio, Role::Agent) => {}
+            () = serve::converse(&server, arguments.face.stdio, PrincipalRole::Agent) => {}
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
@@ -142,16 +142,16 @@ pub(crate) async fn run(arguments: &ReplayArgs) -> anyhow::Result<Exit> {
     };
     let host = server.host().clone();
     server.shutdown(GRACE).await;
-    tell(&host, arguments)
+    print_replay_report(&host, arguments)
 }
 
 /// What a recording holds.
-struct Recorded {
+struct RecordingCounts {
     calls: usize,
     tools: usize,
 }
 
-fn banner(server: &Server, arguments: &ReplayArgs, recorded: &Recorded) {
+fn banner(server: &Server, arguments: &ReplayArgs, recorded: &RecordingCounts) {
     let line = |name: &str, text: String| {
         anstream::eprintln!("  {}  {text}", styled(BOLD, format!("{name:<10}")));
     };
@@ -188,7 +188,7 @@ fn banner(server: &Server, arguments: &ReplayArgs, recorded: &Recorded) {
 }
 
 /// Says what became of the recorded calls.
-fn tell(host: &Host, arguments: &ReplayArgs) -> anyhow::Result<Exit> {
+fn print_replay_report(host: &Host, arguments: &ReplayArgs) -> anyhow::Result<Exit> {
     let Some(report) = host.replay_report() else {
         anyhow::bail!("the host served no recording")
     };
@@ -240,7 +240,7 @@ fn cassette(arguments: &ReplayArgs) -> anyhow::Result<Cassette> {
         },
         id => SessionId::new(id),
     };
-    match taken(&reader, Recorder::of_session(session.clone()))? {
+    match record_cassette(&reader, Recorder::of_session(session.clone()))? {
         Some(cassette) => Ok(cassette),
         None => {
             let newest = newest_sessions(&reader, SESSIONS_TOLD)?;
@@ -263,7 +263,7 @@ fn cassette(arguments: &ReplayArgs) -> anyhow::Result<Cassette> {
 }
 
 /// Shows every record to a recorder. `None`: it found nothing of what it looks for.
-pub(crate) fn taken(
+pub(crate) fn record_cassette(
     reader: &JournalReader,
     mut recorder: Recorder,
 ) -> anyhow::Result<Option<Cassette>> {

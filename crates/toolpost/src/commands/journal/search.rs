@@ -38,7 +38,7 @@ pub(super) struct SearchArgs {
 
 pub(super) fn run(arguments: &SearchArgs) -> anyhow::Result<Exit> {
     let reader = open(&settings::locate(&arguments.place)?)?;
-    let words = Words::of(arguments.text.as_deref().unwrap_or_default());
+    let words = JournalSearchWords::of(arguments.text.as_deref().unwrap_or_default());
     let head = reader.head()?;
     let bar = terminal::bar((head.seq + 1).saturating_sub(head.first), "searching");
     let mut left = arguments.lines;
@@ -77,9 +77,9 @@ fn show(call: &StoredRecord, excerpt: &str, json: bool) -> anyhow::Result<()> {
 }
 
 /// What is looked for, in small letters.
-struct Words(Vec<String>);
+struct JournalSearchWords(Vec<String>);
 
-impl Words {
+impl JournalSearchWords {
     fn of(text: &str) -> Self {
         Self(text.split_whitespace().map(str::to_lowercase).collect())
     }

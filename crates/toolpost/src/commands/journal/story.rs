@@ -14,7 +14,7 @@ use toolpost_store::JournalReader;
 use super::{open, tail};
 use crate::{
     exit::Exit,
-    settings::Place,
+    settings::WorkspacePaths,
     terminal::{BOLD, DIM, printable, say, styled},
 };
 
@@ -23,12 +23,16 @@ pub(crate) use grounds::{class_finding, deadline, delegated, grounds, hook, wait
 use timeline::Timeline;
 
 /// Writes a line under a name.
-pub(crate) type Line<'a> = &'a dyn Fn(&str, String);
+pub(crate) type NamedLineWriter<'a> = &'a dyn Fn(&str, String);
 
 /// How much of arguments and results is shown.
 const SHOWN: usize = 400;
 
-pub(crate) fn show(place: &Place, id: InvocationId, as_json: bool) -> anyhow::Result<Exit> {
+pub(crate) fn show(
+    place: &WorkspacePaths,
+    id: InvocationId,
+    as_json: bool,
+) -> anyhow::Result<Exit> {
     let reader = open(place)?;
     let rows = reader.records_of(id)?;
     if rows.is_empty() {
@@ -38,26 +42,26 @@ pub(crate) fn show(place: &Place, id: InvocationId, as_json: bool) -> anyhow::Re
         );
     }
     if as_json {
-        let records: Vec<tail::Row<'_>> = rows
+        let records: Vec<tail::JournalRecordRow<'_>> = rows
             .iter()
-            .map(tail::Row::of)
+            .map(tail::JournalRecordRow::of)
             .collect::<anyhow::Result<_>>()?;
         say!("{}", serde_json::to_string_pretty(&records)?);
     } else {
-        Story::of(&rows).tell(&reader, id)?;
+        CallRecordPrinter::of(&rows).print_call(&reader, id)?;
     }
     Ok(Exit::Done)
 }
 
 /// The records of one call.
-struct Story<'a> {
+struct CallRecordPrinter<'a> {
     rows: &'a [StoredRecord],
     bodies: Vec<Value>,
     /// Its arguments, from those that the model sent on.
     inputs: InputTrail,
 }
 
-impl<'a> Story<'a> {
+impl<'a> CallRecordPrinter<'a> {
     fn of(rows: &'a [StoredRecord]) -> Self {
         let bodies = rows
             .iter()
@@ -91,22 +95,22 @@ impl<'a> Story<'a> {
             .flatten()
     }
 
-    fn tell(&self, reader: &JournalReader, id: InvocationId) -> anyhow::Result<()> {
+    fn print_call(&self, reader: &JournalReader, id: InvocationId) -> anyhow::Result<()> {
         let line =
             |name: &str, text: String| say!("{}  {text}", styled(BOLD, format!("{name:<9}")));
-        self.asked(id, &line);
-        family::above(self, &line);
+        self.print_request(id, &line);
+        family::print_parent_call(self, &line);
         let timeline = Timeline::of(self.part("/transitions"));
         self.annotate(reader, id, &timeline)?;
         timeline.draw();
         self.records();
-        family::beneath(reader, id, self.rows, &line)?;
-        ending::tell(self, &line);
+        family::print_nested_calls(reader, id, self.rows, &line)?;
+        ending::print_ending(self, &line);
         Ok(())
     }
 
     /// What was asked, and by whom.
-    fn asked(&self, id: InvocationId, line: Line<'_>) {
+    fn print_request(&self, id: InvocationId, line: NamedLineWriter<'_>) {
         line("call", id.to_string());
         let tool = self
             .text("/tool_id")
@@ -200,7 +204,7 @@ impl<'a> Story<'a> {
         self.each("/output_mutations")
             .for_each(|mutation| grounds::output_change(mutation, &after));
         self.decision(&timeline.at(Stage::Decide));
-        answers::tell(reader, id, self.rows, &timeline.at(Stage::AwaitApproval))?;
+        answers::print_approvals(reader, id, self.rows, &timeline.at(Stage::AwaitApproval))?;
         let admit = timeline.at(Stage::Admit);
         self.each("/explain/waited_for")
             .for_each(|reason| grounds::waited(reason, &admit));
@@ -224,7 +228,7 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    fn decision(&self, line: Line<'_>) {
+    fn decision(&self, line: NamedLineWriter<'_>) {
         let Some(decision) = self.part("/decision") else {
             return;
         };

@@ -6,7 +6,7 @@ use clap::Args;
 use toolpost_core::{Query, StoredRecord};
 use toolpost_store::JournalReader;
 
-pub(super) use super::line::Row;
+pub(super) use super::line::JournalRecordRow;
 use super::{filters::FilterArgs, line::print, open};
 use crate::{cli::PlaceArgs, exit::Exit, settings};
 

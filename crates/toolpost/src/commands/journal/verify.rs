@@ -8,7 +8,8 @@ use jiff::SignedDuration;
 use serde_json::json;
 use toolpost_config::RetentionConfig;
 use toolpost_store::{
-    ArtifactsPlace, JournalReader, SealedHead, Verdict, VerifyOptions, VerifyReport, VerifyStep,
+    ArtifactsPlace, JournalReader, SealedHead, VerifyConclusion, VerifyOptions, VerifyReport,
+    VerifyStep,
 };
 
 use super::files;
@@ -73,13 +74,13 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
     })?;
     bar.finish_and_clear();
     if arguments.json {
-        tell_json(&report, wants_artifacts)?;
+        print_verify_json(&report, wants_artifacts)?;
     } else {
-        tell(&report);
+        print_verify_report(&report);
     }
     Ok(match report.verdict() {
-        Verdict::Clean => Exit::Done,
-        Verdict::CannotTell | Verdict::Broken => Exit::Failed,
+        VerifyConclusion::Clean => Exit::Done,
+        VerifyConclusion::CannotTell | VerifyConclusion::Broken => Exit::Failed,
     })
 }
 
@@ -104,7 +105,7 @@ fn problems(report: &VerifyReport) -> impl Iterator<Item = String> {
     })
 }
 
-fn tell_json(report: &VerifyReport, with_artifacts: bool) -> anyhow::Result<()> {
+fn print_verify_json(report: &VerifyReport, with_artifacts: bool) -> anyhow::Result<()> {
     let open: Vec<String> = report
         .open_invocations
         .iter()
@@ -126,7 +127,7 @@ fn tell_json(report: &VerifyReport, with_artifacts: bool) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn tell(report: &VerifyReport) {
+fn print_verify_report(report: &VerifyReport) {
     for problem in problems(report) {
         say!("{} {problem}", styled(RED, "broken:"));
     }
@@ -151,9 +152,9 @@ fn tell(report: &VerifyReport) {
         );
     }
     let verdict = match report.verdict() {
-        Verdict::Clean => styled(GREEN, "clean"),
-        Verdict::CannotTell => styled(YELLOW, "nothing is wrong with what is left"),
-        Verdict::Broken => styled(RED, "the record was tampered with or damaged"),
+        VerifyConclusion::Clean => styled(GREEN, "clean"),
+        VerifyConclusion::CannotTell => styled(YELLOW, "nothing is wrong with what is left"),
+        VerifyConclusion::Broken => styled(RED, "the record was tampered with or damaged"),
     };
     let (records, calls, open) = (
         report.records,

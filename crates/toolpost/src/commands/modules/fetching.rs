@@ -3,32 +3,36 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolpost_amplifier::{LoadFailure, ModuleSource, PlannedModule, Transport};
+use toolpost_amplifier::{LoadFailure, ModuleSource, ModuleTransport, PlannedModule};
 use toolpost_config::AmplifierCore;
 use toolpost_sources::{
-    CoreWish, Fetched, Fetcher, FolderSharing, Packages, Progress, PythonModule, Reach, Supply,
-    resolve,
+    CoreWish, FetchedModule, Fetcher, FolderSharing, ModuleFetchPolicy, ModuleSetupProgress,
+    Packages, PythonModule, Supply, resolve,
 };
 
-use super::{WhichArgs, list::Line};
+use super::{WhichArgs, list::ModuleListRow};
 use crate::{
     exit::Exit,
-    settings::{self, Settings},
+    settings::{self, CommandSettings},
     terminal::{self, DIM, RED, Steps, printable, say, styled},
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Work {
+pub(super) enum ModuleFetchAction {
     Fetch,
     Update,
 }
 
-pub(super) async fn run(arguments: &WhichArgs, work: Work) -> anyhow::Result<Exit> {
+pub(super) async fn run(arguments: &WhichArgs, work: ModuleFetchAction) -> anyhow::Result<Exit> {
     let resolve = || arguments.plans.resolve();
     let (settings, all_bundles) = match work {
         // Whoever names modules means those, and not what else the bundles plan.
-        Work::Update if arguments.ids.is_empty() => settings::updated_bundles(resolve).await?,
-        Work::Fetch | Work::Update => (settings::fetched_bundles(resolve).await?, true),
+        ModuleFetchAction::Update if arguments.ids.is_empty() => {
+            settings::updated_bundles(resolve).await?
+        }
+        ModuleFetchAction::Fetch | ModuleFetchAction::Update => {
+            (settings::fetched_bundles(resolve).await?, true)
+        }
     };
     settings
         .warnings()
@@ -36,7 +40,7 @@ pub(super) async fn run(arguments: &WhichArgs, work: Work) -> anyhow::Result<Exi
         .for_each(terminal::warn);
     // To be asked for is what `offline` keeps hosts from doing by themselves.
     let supply = Arc::new(Supply {
-        reach: Reach::Online,
+        reach: ModuleFetchPolicy::Online,
         ..settings.supply()?
     });
     let mut failures = Vec::new();
@@ -52,14 +56,14 @@ pub(super) async fn run(arguments: &WhichArgs, work: Work) -> anyhow::Result<Exi
                 .ok()
                 .map(|fetched| (module, fetched.clone())),
         );
-        lines.push(Line::of(module, fetched.map(Some)));
+        lines.push(ModuleListRow::of(module, fetched.map(Some)));
     }
     let installed = install(&settings, &supply, &here, work, &mut failures).await?;
     if arguments.json {
         let told = json!({ "modules": lines, "packages": installed, "failures": failures });
         say!("{}", serde_json::to_string_pretty(&told)?);
     } else {
-        lines.iter().for_each(Line::print);
+        lines.iter().for_each(ModuleListRow::print);
         if !installed.is_empty() {
             say!(
                 "{}",
@@ -80,20 +84,20 @@ pub(super) async fn run(arguments: &WhichArgs, work: Work) -> anyhow::Result<Exi
     let failed = !all_bundles
         || !failures.is_empty()
         || !settings.plans.missing.is_empty()
-        || lines.iter().any(Line::is_broken);
+        || lines.iter().any(ModuleListRow::is_broken);
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
 
 async fn get(
     fetcher: &Fetcher,
     module: &PlannedModule,
-    work: Work,
-) -> Result<Fetched, LoadFailure> {
+    work: ModuleFetchAction,
+) -> Result<FetchedModule, LoadFailure> {
     let steps = Steps::begin(module.id.as_str());
-    let mut show = |progress: Progress| steps.show(&progress);
+    let mut show = |progress: ModuleSetupProgress| steps.show(&progress);
     let fetched = match work {
-        Work::Fetch => fetcher.fetch(module, &mut show).await,
-        Work::Update => fetcher.update(module, &mut show).await,
+        ModuleFetchAction::Fetch => fetcher.fetch(module, &mut show).await,
+        ModuleFetchAction::Update => fetcher.update(module, &mut show).await,
     };
     drop(steps);
     fetched
@@ -101,10 +105,10 @@ async fn get(
 
 /// Installs what the Python modules need. What is installed then.
 async fn install(
-    settings: &Settings,
+    settings: &CommandSettings,
     supply: &Arc<Supply>,
-    here: &[(&PlannedModule, Fetched)],
-    work: Work,
+    here: &[(&PlannedModule, FetchedModule)],
+    work: ModuleFetchAction,
     failures: &mut Vec<LoadFailure>,
 ) -> anyhow::Result<Vec<String>> {
     let python: Vec<PythonModule> = here
@@ -116,11 +120,11 @@ async fn install(
     }
     let core = core(settings);
     let steps = Steps::begin("packages");
-    let mut show = |progress: Progress| steps.show(&progress);
+    let mut show = |progress: ModuleSetupProgress| steps.show(&progress);
     let packages = Packages::new(Arc::clone(supply));
     let prepared = match work {
-        Work::Fetch => packages.fetch(&python, core, &mut show).await,
-        Work::Update => packages.update(&python, core, &mut show).await,
+        ModuleFetchAction::Fetch => packages.fetch(&python, core, &mut show).await,
+        ModuleFetchAction::Update => packages.update(&python, core, &mut show).await,
     };
     drop(steps);
     let prepared = prepared?;
@@ -128,7 +132,7 @@ async fn install(
     Ok(prepared.environment.packages)
 }
 
-pub(super) fn core(settings: &Settings) -> CoreWish {
+pub(super) fn core(settings: &CommandSettings) -> CoreWish {
     match settings.config.amplifier.core {
         AmplifierCore::Auto => CoreWish::Auto,
         AmplifierCore::Real => CoreWish::Real,
@@ -137,11 +141,11 @@ pub(super) fn core(settings: &Settings) -> CoreWish {
 }
 
 /// The module as Python finds it, if it is one of Python.
-pub(super) fn python(module: &PlannedModule, fetched: &Fetched) -> Option<PythonModule> {
+pub(super) fn python(module: &PlannedModule, fetched: &FetchedModule) -> Option<PythonModule> {
     let root = match &fetched.root {
         None => None,
         Some(root) => match resolve(module, root).ok()? {
-            resolved if resolved.transport == Transport::Python => Some(resolved.root),
+            resolved if resolved.transport == ModuleTransport::Python => Some(resolved.root),
             _ => return None,
         },
     };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use toolpost_amplifier::{LoadFailure, ModuleKind, PlannedModule, Transport};
-use toolpost_sources::{Fetched, Fetcher, Pin, resolve};
+use toolpost_amplifier::{LoadFailure, ModuleKind, ModuleTransport, PlannedModule};
+use toolpost_sources::{FetchedModule, Fetcher, Pin, resolve};
 
 use super::WhichArgs;
 use crate::{
@@ -14,13 +14,13 @@ use crate::{
 
 /// A module, for people and programs.
 #[derive(Serialize)]
-pub(super) struct Line {
+pub(super) struct ModuleListRow {
     id: String,
     kind: ModuleKind,
     source: Option<String>,
     /// Where a plan names it.
     place: String,
-    state: State,
+    state: ModuleFetchState,
     #[serde(skip_serializing_if = "Option::is_none")]
     pin: Option<Pin>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub(super) struct Line {
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum ModuleFetchState {
     /// In the cache, as it was fetched.
     Fetched,
     /// A path, used where it is.
@@ -47,14 +47,17 @@ enum State {
     Broken,
 }
 
-impl Line {
-    pub(super) fn of(module: &PlannedModule, found: Result<Option<Fetched>, LoadFailure>) -> Self {
+impl ModuleListRow {
+    pub(super) fn of(
+        module: &PlannedModule,
+        found: Result<Option<FetchedModule>, LoadFailure>,
+    ) -> Self {
         let mut line = Self {
             id: module.id.to_string(),
             kind: module.kind,
             source: module.source.as_ref().map(ToString::to_string),
             place: module.place.clone(),
-            state: State::NotFetched,
+            state: ModuleFetchState::NotFetched,
             pin: None,
             transport: None,
             root: None,
@@ -64,15 +67,15 @@ impl Line {
             Ok(Some(fetched)) => fetched,
             Ok(None) => return line,
             Err(failure) => {
-                line.state = State::Broken;
+                line.state = ModuleFetchState::Broken;
                 line.problem = Some(failure.message);
                 return line;
             }
         };
         line.state = match &fetched.pin {
-            Pin::Git { .. } | Pin::Archive { .. } => State::Fetched,
-            Pin::Path => State::InPlace,
-            Pin::Package => State::Package,
+            Pin::Git { .. } | Pin::Archive { .. } => ModuleFetchState::Fetched,
+            Pin::Path => ModuleFetchState::InPlace,
+            Pin::Package => ModuleFetchState::Package,
         };
         match fetched.root.as_deref().map(|root| resolve(module, root)) {
             None => line.transport = Some("python"),
@@ -81,7 +84,7 @@ impl Line {
                 line.root = Some(resolved.root.display().to_string());
             }
             Some(Err(failure)) => {
-                line.state = State::Broken;
+                line.state = ModuleFetchState::Broken;
                 line.problem = Some(failure.message);
             }
         }
@@ -90,16 +93,16 @@ impl Line {
     }
 
     pub(super) fn is_broken(&self) -> bool {
-        self.state == State::Broken
+        self.state == ModuleFetchState::Broken
     }
 
     pub(super) fn print(&self) {
         let state = match self.state {
-            State::Fetched => styled(GREEN, "fetched"),
-            State::InPlace => styled(GREEN, "in place"),
-            State::Package => styled(GREEN, "package"),
-            State::NotFetched => styled(YELLOW, "not fetched"),
-            State::Broken => styled(RED, "broken"),
+            ModuleFetchState::Fetched => styled(GREEN, "fetched"),
+            ModuleFetchState::InPlace => styled(GREEN, "in place"),
+            ModuleFetchState::Package => styled(GREEN, "package"),
+            ModuleFetchState::NotFetched => styled(YELLOW, "not fetched"),
+            ModuleFetchState::Broken => styled(RED, "broken"),
         };
         let source = self
             .source
@@ -127,12 +130,12 @@ impl Line {
     }
 }
 
-fn word(transport: &Transport) -> &'static str {
+fn word(transport: &ModuleTransport) -> &'static str {
     match transport {
-        Transport::Python => "python",
-        Transport::Wasm { .. } => "wasm",
-        Transport::Grpc { .. } => "grpc",
-        Transport::Rust { .. } => "rust",
+        ModuleTransport::Python => "python",
+        ModuleTransport::Wasm { .. } => "wasm",
+        ModuleTransport::Grpc { .. } => "grpc",
+        ModuleTransport::Rust { .. } => "rust",
     }
 }
 
@@ -142,13 +145,13 @@ pub(super) async fn run(arguments: &WhichArgs) -> anyhow::Result<Exit> {
     let fetcher = Fetcher::new(Arc::new(settings.supply()?));
     let mut lines = Vec::new();
     for module in modules {
-        lines.push(Line::of(module, fetcher.look(module).await));
+        lines.push(ModuleListRow::of(module, fetcher.look(module).await));
     }
-    let broken = lines.iter().any(Line::is_broken);
+    let broken = lines.iter().any(ModuleListRow::is_broken);
     if arguments.json {
         say!("{}", serde_json::to_string_pretty(&lines)?);
     } else {
-        lines.iter().for_each(Line::print);
+        lines.iter().for_each(ModuleListRow::print);
         for note in &settings.plans.notes {
             say!("{}", styled(DIM, printable(&note.to_string())));
         }

@@ -6,12 +6,12 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 use toolpost_amplifier::ModuleSource;
-use toolpost_sources::{Fetcher, Packages, PythonModule, Reach, Supply};
+use toolpost_sources::{Fetcher, ModuleFetchPolicy, Packages, PythonModule, Supply};
 
 use super::{PlanArgs, fetching};
 use crate::{
     exit::{Exit, UsageError},
-    settings::Settings,
+    settings::CommandSettings,
     terminal::{printable, say},
 };
 
@@ -91,7 +91,7 @@ pub(super) async fn run(arguments: &RemoveArgs) -> anyhow::Result<Exit> {
 
 /// Removes the environments of packages that none of the plans' modules needs. How many there were.
 async fn unused_environments(
-    settings: &Settings,
+    settings: &CommandSettings,
     fetcher: &Fetcher,
     supply: &Supply,
 ) -> anyhow::Result<usize> {
@@ -102,7 +102,7 @@ async fn unused_environments(
     }
     // To look for what is in use is no reason to install anything.
     let packages = Packages::new(Arc::new(Supply {
-        reach: Reach::Offline,
+        reach: ModuleFetchPolicy::Offline,
         ..supply.clone()
     }));
     let used = match needing.is_empty() {

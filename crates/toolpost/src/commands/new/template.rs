@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Language, ModuleName};
+use super::{ModuleLanguage, ModuleName};
 
 /// The name of the test kit for modules in Python.
 pub(super) const TEST_KIT_NAME: &str = "toolpost_testkit.py";
@@ -10,8 +10,8 @@ pub(super) const TEST_KIT_NAME: &str = "toolpost_testkit.py";
 pub(super) const TEST_KIT: &str = include_str!("testkit/toolpost_testkit.py");
 
 /// The files of one language.
-pub(super) struct Template {
-    language: Language,
+pub(super) struct ModuleTemplate {
+    language: ModuleLanguage,
     files: &'static [(&'static str, &'static str)],
 }
 
@@ -69,12 +69,12 @@ const WASM: &[(&str, &str)] = &[
     (".gitignore", "/target\n/module.wasm\n"),
 ];
 
-impl Template {
-    pub(super) fn of(language: Language) -> Self {
+impl ModuleTemplate {
+    pub(super) fn of(language: ModuleLanguage) -> Self {
         let files = match language {
-            Language::Python => PYTHON,
-            Language::Rust => RUST,
-            Language::Wasm => WASM,
+            ModuleLanguage::Python => PYTHON,
+            ModuleLanguage::Rust => RUST,
+            ModuleLanguage::Wasm => WASM,
         };
         Self { language, files }
     }
@@ -89,17 +89,17 @@ impl Template {
     /// The file that holds the tool's work.
     pub(super) fn work_file(&self, name: &ModuleName) -> String {
         match self.language {
-            Language::Python => fill("@PACKAGE@/__init__.py", name),
-            Language::Rust | Language::Wasm => "src/tool.rs".to_owned(),
+            ModuleLanguage::Python => fill("@PACKAGE@/__init__.py", name),
+            ModuleLanguage::Rust | ModuleLanguage::Wasm => "src/tool.rs".to_owned(),
         }
     }
 
     /// What must be done before the module can run.
     pub(super) fn build_steps(&self) -> &'static [&'static str] {
         match self.language {
-            Language::Python => &["python3 -m unittest discover tests"],
-            Language::Rust => &["cargo build --release"],
-            Language::Wasm => &["rustup target add wasm32-wasip2", "sh build.sh"],
+            ModuleLanguage::Python => &["python3 -m unittest discover tests"],
+            ModuleLanguage::Rust => &["cargo build --release"],
+            ModuleLanguage::Wasm => &["rustup target add wasm32-wasip2", "sh build.sh"],
         }
     }
 }
@@ -118,8 +118,12 @@ mod tests {
     #[test]
     fn what_is_to_be_changed_is_marked() {
         let name = ModuleName::parse("word-count").unwrap();
-        for language in [Language::Python, Language::Rust, Language::Wasm] {
-            let template = Template::of(language);
+        for language in [
+            ModuleLanguage::Python,
+            ModuleLanguage::Rust,
+            ModuleLanguage::Wasm,
+        ] {
+            let template = ModuleTemplate::of(language);
             let files = template.files(&name);
             let (_, work) = files
                 .iter()
@@ -133,8 +137,12 @@ mod tests {
     #[test]
     fn no_placeholder_stays() {
         let name = ModuleName::parse("word-count").unwrap();
-        for language in [Language::Python, Language::Rust, Language::Wasm] {
-            for (path, text) in Template::of(language).files(&name) {
+        for language in [
+            ModuleLanguage::Python,
+            ModuleLanguage::Rust,
+            ModuleLanguage::Wasm,
+        ] {
+            for (path, text) in ModuleTemplate::of(language).files(&name) {
                 let left = ["@MODULE_ID@", "@PACKAGE@", "@TOOL@", "@CLASS@"];
                 let shown = format!("{}\n{text}", path.display());
                 assert!(!left.iter().any(|word| shown.contains(word)), "{shown}");

@@ -11,7 +11,7 @@ use std::{
 };
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use toolpost_model::Role;
+use toolpost_model::PrincipalRole;
 use toolpost_serve::{
     HostConnection, JoinError, RelayEnd, Server, StartError, StdioFace, StdioRelay, join_host,
 };
@@ -48,15 +48,15 @@ impl EndSignals {
 }
 
 /// Serves the agent that started this process, as the host of its folder or by way of the one that runs there.
-pub(super) async fn talk(
+pub(super) async fn serve_stdio(
     arguments: &ServeArgs,
     startup: StartupSettings,
     mut signals: EndSignals,
 ) -> anyhow::Result<Exit> {
     let role = if arguments.operator {
-        Role::Operator
+        PrincipalRole::Operator
     } else {
-        Role::Agent
+        PrincipalRole::Agent
     };
     match startup.builder()?.start_offline().await {
         Ok(server) => {
@@ -70,7 +70,7 @@ pub(super) async fn talk(
                 Some(StdioProtocol::Mcp) => StdioFace::Mcp,
                 Some(StdioProtocol::A2e) | None => StdioFace::A2e,
             };
-            let guest = Guest {
+            let guest = JoiningStdioProcess {
                 arguments,
                 startup,
                 face,
@@ -91,7 +91,7 @@ async fn host(
     conversation: impl Future<Output = ()>,
 ) {
     let settings = &startup.settings;
-    terminal::keep_out(server.host().redactor());
+    terminal::set_host_redactor(server.host().redactor());
     settings.keep_last_good();
     let mut reloads = Reloads::begin(arguments, settings);
     server
@@ -110,7 +110,7 @@ async fn host(
         tokio::select! {
             () = &mut conversation => break,
             () = signals.recv() => break,
-            () = reloads.due() => reloads.take_up(server).await,
+            () = reloads.due() => reloads.apply_changes(server).await,
         }
     }
     if let Some(asking) = asking {
@@ -124,11 +124,11 @@ async fn end(server: Server) {
 }
 
 /// A process whose folder has a host already.
-struct Guest<'a> {
+struct JoiningStdioProcess<'a> {
     arguments: &'a ServeArgs,
     startup: StartupSettings,
     face: StdioFace,
-    role: Role,
+    role: PrincipalRole,
 }
 
 /// What became of the search for a host.
@@ -143,7 +143,7 @@ enum FoundHost {
     Unneeded,
 }
 
-impl Guest<'_> {
+impl JoiningStdioProcess<'_> {
     /// Carries the agent's messages to one host after the other, until the agent leaves or a signal comes.
     async fn stay(mut self, signals: &mut EndSignals) -> anyhow::Result<Exit> {
         // Away from a terminal this signal has hosts read their files again; it must not end a process that joined.

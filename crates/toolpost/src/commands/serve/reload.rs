@@ -7,22 +7,22 @@ use toolpost_serve::Server;
 
 use super::ServeArgs;
 use crate::{
-    settings::{self, Settings},
+    settings::{self, CommandSettings},
     terminal,
-    watching::Watch,
+    watching::ConfigFileWatcher,
 };
 
 /// What was typed, to be resolved again, and what of it could not be read when the host last took it up.
 pub(super) struct Reloads<'a> {
     arguments: &'a ServeArgs,
-    watch: Watch,
+    watch: ConfigFileWatcher,
     hangup: Option<Signal>,
     /// Files whose last good text is in force.
     broken: Vec<PathBuf>,
 }
 
 impl<'a> Reloads<'a> {
-    pub(super) fn begin(arguments: &'a ServeArgs, settings: &Settings) -> Self {
+    pub(super) fn begin(arguments: &'a ServeArgs, settings: &CommandSettings) -> Self {
         // On a terminal the signal says that the terminal is gone, and then the host goes too.
         let in_background = !std::io::stderr().is_terminal();
         let hangup = if in_background {
@@ -32,7 +32,7 @@ impl<'a> Reloads<'a> {
         };
         Self {
             arguments,
-            watch: Watch::on(watched(settings)),
+            watch: ConfigFileWatcher::on(watched(settings)),
             hangup,
             broken: broken(settings),
         }
@@ -47,13 +47,13 @@ impl<'a> Reloads<'a> {
             }
         };
         tokio::select! {
-            () = self.watch.changed() => {}
+            () = self.watch.wait_for_change() => {}
             _ = hangup => {}
         }
     }
 
     /// Reads the files and puts them in force, or says why they are not.
-    pub(super) async fn take_up(&mut self, server: &Server) {
+    pub(super) async fn apply_changes(&mut self, server: &Server) {
         self.watch.follow();
         let settings = match self.read() {
             Ok(settings) => settings,
@@ -76,27 +76,29 @@ impl<'a> Reloads<'a> {
         if reloaded.changed.is_empty() && reloaded.after_restart.is_empty() {
             return;
         }
-        settings.warnings().for_each(|warning| self.say(&warning));
+        settings
+            .warnings()
+            .for_each(|warning| self.print_warning(&warning));
         server
             .host()
             .notices()
             .iter()
-            .for_each(|notice| self.say(&notice.to_string()));
+            .for_each(|notice| self.print_warning(&notice.to_string()));
         if !reloaded.changed.is_empty() {
-            self.tell(&format!(
+            self.print_notice(&format!(
                 "the configuration was read again; in force: {}",
                 reloaded.changed.join(", ")
             ));
         }
         if !reloaded.after_restart.is_empty() {
             let waiting = reloaded.after_restart.join(", ");
-            self.say(&format!(
+            self.print_warning(&format!(
                 "changed, and taken up when the host is started again: {waiting}"
             ));
         }
     }
 
-    fn read(&self) -> anyhow::Result<Settings> {
+    fn read(&self) -> anyhow::Result<CommandSettings> {
         let mut settings = settings::resolve(&self.arguments.place, &self.arguments.policy)?;
         if let Some(address) = self.arguments.face.http {
             settings.config.http.listen = address;
@@ -106,13 +108,13 @@ impl<'a> Reloads<'a> {
 
     fn refuse(&self, server: &Server, problem: &str) {
         server.keep_configuration(problem);
-        self.say(&format!(
+        self.print_warning(&format!(
             "the configuration changed and cannot be taken up; what was in force stays\n{problem}"
         ));
     }
 
     /// What needs looking at.
-    fn say(&self, text: &str) {
+    fn print_warning(&self, text: &str) {
         if self.arguments.talks_over_pipes() {
             tracing::warn!("{text}");
         } else {
@@ -121,7 +123,7 @@ impl<'a> Reloads<'a> {
     }
 
     /// What is good to know.
-    fn tell(&self, text: &str) {
+    fn print_notice(&self, text: &str) {
         if self.arguments.talks_over_pipes() {
             tracing::info!("{text}");
         } else {
@@ -130,7 +132,7 @@ impl<'a> Reloads<'a> {
     }
 }
 
-fn broken(settings: &Settings) -> Vec<PathBuf> {
+fn broken(settings: &CommandSettings) -> Vec<PathBuf> {
     settings
         .files
         .iter()
@@ -140,7 +142,7 @@ fn broken(settings: &Settings) -> Vec<PathBuf> {
 }
 
 /// Every file that says something, and the list of what is trusted.
-fn watched(settings: &Settings) -> Vec<PathBuf> {
+fn watched(settings: &CommandSettings) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = settings
         .files
         .iter()

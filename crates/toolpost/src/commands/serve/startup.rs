@@ -1,14 +1,14 @@
 //! What a host is started with: the files and flags of the command line, resolved, and the server built from them.
 
-use toolpost_serve::{Access, Server, ServerBuilder};
+use toolpost_serve::{CallerAuthentication, Server, ServerBuilder};
 
 use super::{ServeArgs, access};
-use crate::settings::{self, Settings};
+use crate::settings::{self, CommandSettings};
 
 /// The settings of a host that is about to start.
 pub(super) struct StartupSettings {
-    pub(super) settings: Settings,
-    pub(super) access: Access,
+    pub(super) settings: CommandSettings,
+    pub(super) access: CallerAuthentication,
 }
 
 impl StartupSettings {

@@ -4,13 +4,13 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::{Value, json};
 use toolpost_core::SourceReport;
-use toolpost_model::Quarantined;
+use toolpost_model::QuarantinedDefinition;
 
 use crate::{
     cli::{PlaceArgs, PolicyArgs},
-    environment::{Tty, Typed},
+    environment::{TerminalInput, Tty},
     exit::{Exit, UsageError},
-    reach::{self, Purpose, Reached},
+    reach::{self, HostPurpose, ReachedHost},
     terminal::{BOLD, CYAN, GREEN, RED, say, spelled_out, styled},
 };
 
@@ -37,17 +37,17 @@ pub(crate) struct AcceptArgs {
 }
 
 /// A definition that is kept back, and whose it is.
-struct Kept {
+struct BlockedDefinition {
     source: String,
-    what: Quarantined,
+    what: QuarantinedDefinition,
 }
 
 pub(super) async fn run(arguments: AcceptArgs) -> anyhow::Result<Exit> {
     let shows = arguments.show || (arguments.target.is_none() && !arguments.all);
     let purpose = if shows {
-        Purpose::LookAtServers
+        HostPurpose::LookAtServers
     } else {
-        Purpose::Accept
+        HostPurpose::Accept
     };
     let mut host = reach::reach(&arguments.place, &arguments.policy, purpose).await?;
     let done = accept(&mut host, &arguments, shows).await;
@@ -55,8 +55,12 @@ pub(super) async fn run(arguments: AcceptArgs) -> anyhow::Result<Exit> {
     done
 }
 
-async fn accept(host: &mut Reached, arguments: &AcceptArgs, shows: bool) -> anyhow::Result<Exit> {
-    let kept = meant(host.sources().await?, arguments.target.as_deref())?;
+async fn accept(
+    host: &mut ReachedHost,
+    arguments: &AcceptArgs,
+    shows: bool,
+) -> anyhow::Result<Exit> {
+    let kept = select_definitions(host.sources().await?, arguments.target.as_deref())?;
     if shows || kept.is_empty() {
         show(&kept, arguments.json)?;
         return Ok(Exit::Done);
@@ -69,7 +73,7 @@ async fn accept(host: &mut Reached, arguments: &AcceptArgs, shows: bool) -> anyh
         }
     }
     let mut accepted = Vec::new();
-    for Kept { source, what } in &kept {
+    for BlockedDefinition { source, what } in &kept {
         host.accept(source, what).await?;
         accepted.push(&what.tool);
     }
@@ -87,7 +91,10 @@ async fn accept(host: &mut Reached, arguments: &AcceptArgs, shows: bool) -> anyh
 }
 
 /// What of all that is kept back is meant.
-fn meant(sources: Vec<SourceReport>, target: Option<&str>) -> anyhow::Result<Vec<Kept>> {
+fn select_definitions(
+    sources: Vec<SourceReport>,
+    target: Option<&str>,
+) -> anyhow::Result<Vec<BlockedDefinition>> {
     let known = target.is_some_and(|target| sources.iter().any(|source| source.name == target));
     let mut kept = Vec::new();
     for report in sources {
@@ -97,7 +104,7 @@ fn meant(sources: Vec<SourceReport>, target: Option<&str>) -> anyhow::Result<Vec
             .quarantined
             .into_iter()
             .filter(|what| whole || target.is_some_and(|target| target == what.tool.as_str()));
-        kept.extend(wanted.map(|what| Kept {
+        kept.extend(wanted.map(|what| BlockedDefinition {
             source: report.name.clone(),
             what,
         }));
@@ -114,9 +121,9 @@ fn meant(sources: Vec<SourceReport>, target: Option<&str>) -> anyhow::Result<Vec
     }
 }
 
-fn show(kept: &[Kept], as_json: bool) -> anyhow::Result<()> {
+fn show(kept: &[BlockedDefinition], as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        let row = |Kept { source, what }: &Kept| json!({ "source": source, "tool": what.tool, "change": what.change, "diff": what.diff, "digest": what.digest });
+        let row = |BlockedDefinition { source, what }: &BlockedDefinition| json!({ "source": source, "tool": what.tool, "change": what.change, "diff": what.diff, "digest": what.digest });
         let rows: Vec<Value> = kept.iter().map(row).collect();
         say!(
             "{}",
@@ -127,7 +134,7 @@ fn show(kept: &[Kept], as_json: bool) -> anyhow::Result<()> {
     if kept.is_empty() {
         say!("nothing is kept back");
     }
-    for Kept { what, .. } in kept {
+    for BlockedDefinition { what, .. } in kept {
         say!(
             "{} {}",
             styled(BOLD, &what.tool),
@@ -155,13 +162,13 @@ async fn agreed(count: usize) -> anyhow::Result<bool> {
     } else {
         format!("these {count} definitions")
     };
-    tty.forget_typed();
-    tty.say(&format!("accept {what}? [y/N] ")).await?;
-    match tty.line().await? {
-        Typed::Line(line) => Ok(matches!(
+    tty.discard_typed_input();
+    tty.write_text(&format!("accept {what}? [y/N] ")).await?;
+    match tty.read_line().await? {
+        TerminalInput::Line(line) => Ok(matches!(
             line.trim().to_ascii_lowercase().as_str(),
             "y" | "yes"
         )),
-        Typed::Nothing => Ok(false),
+        TerminalInput::Nothing => Ok(false),
     }
 }

@@ -11,7 +11,7 @@ use toolpost_model::{ErrorClass, EventBody, Outcome, Stage, ToolResult};
 use super::{
     check::CheckName,
     probes::{Probe, Probes},
-    report::{Check, Severity},
+    report::{Severity, ValidationCheck},
     workbench::Workbench,
 };
 
@@ -33,7 +33,7 @@ pub(super) struct TriedTool {
 
 /// How a call ended, as far as the contract cares.
 #[derive(Debug, PartialEq)]
-enum End {
+enum TrialCallEnd {
     /// With a result that is a success.
     Succeeded,
     /// With a result that says it failed, and perhaps why.
@@ -44,7 +44,7 @@ enum End {
     Stopped,
 }
 
-impl End {
+impl TrialCallEnd {
     fn of(result: &ToolResult) -> Self {
         let (class, code, message) = match &result.error {
             Some(error) => (
@@ -83,7 +83,7 @@ fn raised(message: &str) -> Option<&str> {
 }
 
 /// Tries one tool.
-pub(super) async fn try_out(bench: &Workbench, tool: &TriedTool) -> Vec<Check> {
+pub(super) async fn try_out(bench: &Workbench, tool: &TriedTool) -> Vec<ValidationCheck> {
     let mut trial = Trial {
         bench,
         tool,
@@ -117,7 +117,7 @@ pub(super) async fn try_out(bench: &Workbench, tool: &TriedTool) -> Vec<Check> {
 
 /// What ends a call that does not end by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stop {
+enum TrialCallStop {
     AtDeadline(Duration),
     /// The word to stop, once it has been at work for a moment.
     ByCancel,
@@ -140,29 +140,29 @@ struct Trial<'a> {
     faults: Vec<String>,
     /// Calls that failed without a word about why.
     speechless: Vec<String>,
-    checks: Vec<Check>,
+    checks: Vec<ValidationCheck>,
 }
 
 impl Trial<'_> {
     fn passed(&mut self, name: CheckName, message: impl std::fmt::Display) {
-        self.checks.push(Check::passed(
+        self.checks.push(ValidationCheck::passed(
             name,
             format!("`{}`: {message}", self.tool.name),
         ));
     }
 
     fn failed(&mut self, name: CheckName, message: impl std::fmt::Display) {
-        self.checks.push(Check::failed(
+        self.checks.push(ValidationCheck::failed(
             name,
             format!("`{}`: {message}", self.tool.name),
         ));
     }
 
     /// One call to its end. What it printed is kept, and so is a failure without words.
-    async fn call(&mut self, about: &str, arguments: &Value, stop: Stop) -> End {
+    async fn call(&mut self, about: &str, arguments: &Value, stop: TrialCallStop) -> TrialCallEnd {
         let limit = match stop {
-            Stop::AtDeadline(limit) => limit,
-            Stop::ByCancel => PATIENCE,
+            TrialCallStop::AtDeadline(limit) => limit,
+            TrialCallStop::ByCancel => PATIENCE,
         };
         let mut call = self.bench.start(&self.tool.wire, arguments, limit).await;
         let mut cancel_at = None;
@@ -180,19 +180,19 @@ impl Trial<'_> {
                 Some(EventBody::Output(chunk)) => self.printed.push_str(&chunk.text),
                 Some(EventBody::Stage {
                     stage: Stage::Execute,
-                }) if stop == Stop::ByCancel => {
+                }) if stop == TrialCallStop::ByCancel => {
                     cancel_at = Some(Instant::now() + SHORT);
                 }
                 Some(_) => {}
             }
         }
-        let end = End::of(call.handle.answer().await.result());
+        let end = TrialCallEnd::of(call.handle.answer().await.result());
         match &end {
-            End::Failed(None) => self
+            TrialCallEnd::Failed(None) => self
                 .speechless
                 .push(format!("{about}: it fails without a message")),
-            End::Broke(message) => self.speechless.push(format!("{about}: {message}")),
-            End::Failed(Some(_)) | End::Succeeded | End::Stopped => {}
+            TrialCallEnd::Broke(message) => self.speechless.push(format!("{about}: {message}")),
+            TrialCallEnd::Failed(Some(_)) | TrialCallEnd::Succeeded | TrialCallEnd::Stopped => {}
         }
         end
     }
@@ -200,10 +200,14 @@ impl Trial<'_> {
     async fn empty_input(&mut self, probes: &Probes) {
         let name = CheckName::EmptyInput;
         match self
-            .call("without arguments", &json!({}), Stop::AtDeadline(PATIENCE))
+            .call(
+                "without arguments",
+                &json!({}),
+                TrialCallStop::AtDeadline(PATIENCE),
+            )
             .await
         {
-            End::Succeeded => {
+            TrialCallEnd::Succeeded => {
                 if probes.demands {
                     self.faults.push(
                         "it works without arguments, though its schema demands some".to_owned(),
@@ -211,26 +215,26 @@ impl Trial<'_> {
                 }
                 self.passed(name, "it answers without arguments");
             }
-            End::Failed(message) => {
+            TrialCallEnd::Failed(message) => {
                 let said = message.unwrap_or_else(|| "no reason given".to_owned());
                 self.passed(
                     name,
                     format!("it refuses to work without arguments: {said}"),
                 );
             }
-            End::Broke(message) => {
+            TrialCallEnd::Broke(message) => {
                 let told = format!(
                     "`{}`: without arguments it does not return a result: {message}",
                     self.tool.name
                 );
-                let check = Check::failed(name, told);
+                let check = ValidationCheck::failed(name, told);
                 self.checks.push(match raised(&message) {
                     // Amplifier counts these as slips of the code, and every other one as a way to refuse.
                     None | Some("AttributeError" | "TypeError" | "KeyError") => check,
                     Some(_) => check.weighing(Severity::Warning),
                 });
             }
-            End::Stopped => self.failed(name, "without arguments it does not end"),
+            TrialCallEnd::Stopped => self.failed(name, "without arguments it does not end"),
         }
     }
 
@@ -239,17 +243,23 @@ impl Trial<'_> {
         let mut broke = None;
         for probe in wrong {
             match self
-                .call(&probe.about, &probe.arguments, Stop::AtDeadline(PATIENCE))
+                .call(
+                    &probe.about,
+                    &probe.arguments,
+                    TrialCallStop::AtDeadline(PATIENCE),
+                )
                 .await
             {
-                End::Succeeded => self
+                TrialCallEnd::Succeeded => self
                     .faults
                     .push(format!("it works although {}", probe.about)),
-                End::Failed(_) => {}
-                End::Broke(message) => {
+                TrialCallEnd::Failed(_) => {}
+                TrialCallEnd::Broke(message) => {
                     broke = broke.or(Some(format!("{}: {message}", probe.about)));
                 }
-                End::Stopped => broke = broke.or(Some(format!("{}: it does not end", probe.about))),
+                TrialCallEnd::Stopped => {
+                    broke = broke.or(Some(format!("{}: it does not end", probe.about)));
+                }
             }
         }
         match broke {
@@ -264,11 +274,11 @@ impl Trial<'_> {
 
     /// What the schema allows must at least not break the tool; that it fails is its right.
     async fn fitting(&mut self, arguments: &Value) {
-        if let End::Broke(message) = self
+        if let TrialCallEnd::Broke(message) = self
             .call(
                 "what its schema allows",
                 arguments,
-                Stop::AtDeadline(PATIENCE),
+                TrialCallStop::AtDeadline(PATIENCE),
             )
             .await
         {
@@ -318,7 +328,7 @@ impl Trial<'_> {
             self.call(
                 "after its process was ended",
                 &json!({}),
-                Stop::AtDeadline(PATIENCE),
+                TrialCallStop::AtDeadline(PATIENCE),
             )
             .await;
         }
@@ -332,7 +342,7 @@ impl Trial<'_> {
         self.survives(
             CheckName::Deadline,
             arguments,
-            Stop::AtDeadline(SHORT),
+            TrialCallStop::AtDeadline(SHORT),
             kept,
             lost,
         )
@@ -343,8 +353,14 @@ impl Trial<'_> {
         let lost = "it did not stop when it was canceled, and its process had to be ended\nhint: let \
                     `asyncio.CancelledError` through";
         let kept = "it ends when it is canceled, and serves on";
-        self.survives(CheckName::Cancel, arguments, Stop::ByCancel, kept, lost)
-            .await;
+        self.survives(
+            CheckName::Cancel,
+            arguments,
+            TrialCallStop::ByCancel,
+            kept,
+            lost,
+        )
+        .await;
     }
 
     /// A call that is told to stop must not cost the module its process.
@@ -352,7 +368,7 @@ impl Trial<'_> {
         &mut self,
         name: CheckName,
         arguments: &Value,
-        stop: Stop,
+        stop: TrialCallStop,
         kept: &str,
         lost: &str,
     ) {

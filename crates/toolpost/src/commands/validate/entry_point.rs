@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-use super::{check::CheckName, report::Check};
+use super::{check::CheckName, report::ValidationCheck};
 
 /// The group that Amplifier looks its modules up in.
 const GROUP: &str = "amplifier.modules";
@@ -57,17 +57,17 @@ fn entries(text: &str) -> Result<Vec<(String, String)>, toml::de::Error> {
 }
 
 /// Judges the text of a `pyproject.toml`. `None`: there is none. `package` is what the module is imported as.
-pub(super) fn check(text: Option<&str>, package: Option<&str>) -> Check {
+pub(super) fn check(text: Option<&str>, package: Option<&str>) -> ValidationCheck {
     let name = CheckName::EntryPoint;
     let Some(text) = text else {
         // By its path it is found all the same.
         let message = "there is no `pyproject.toml`, so hosts find the module by its path only";
-        return Check::failed(name, message).mildly();
+        return ValidationCheck::failed(name, message).mildly();
     };
     let entries = match entries(text) {
         Ok(entries) => entries,
         Err(error) => {
-            return Check::failed(
+            return ValidationCheck::failed(
                 name,
                 format!("`pyproject.toml` cannot be read: {}", error.message()),
             );
@@ -75,7 +75,7 @@ pub(super) fn check(text: Option<&str>, package: Option<&str>) -> Check {
     };
     if entries.is_empty() {
         let package = package.unwrap_or("my_package");
-        return Check::failed(
+        return ValidationCheck::failed(
             name,
             format!(
                 "`pyproject.toml` has no entry point in the group `{GROUP}`\nhint: add \
@@ -88,11 +88,11 @@ pub(super) fn check(text: Option<&str>, package: Option<&str>) -> Check {
         function.trim() == "mount" && package.is_none_or(|package| module.trim() == package)
     };
     match entries.iter().find(|(_, target)| fits(target)) {
-        Some((id, target)) => Check::passed(name, format!("`{id}` is `{target}`")),
+        Some((id, target)) => ValidationCheck::passed(name, format!("`{id}` is `{target}`")),
         None => {
             let (id, target) = &entries[0];
             let wanted = package.unwrap_or("my_package");
-            Check::failed(
+            ValidationCheck::failed(
                 name,
                 format!("`{id}` is `{target}`, and `mount` is at `{wanted}:mount`"),
             )

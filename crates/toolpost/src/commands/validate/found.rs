@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use toolpost_amplifier::{ModuleId, ModuleType, Transport};
+use toolpost_amplifier::{ModuleId, ModuleTransport, ModuleType};
 use toolpost_sources::{ResolveError, resolve_folder};
 
 use crate::environment;
 
-use super::{check::CheckName, entry_point, report::Check};
+use super::{check::CheckName, entry_point, report::ValidationCheck};
 
 /// A module that can be tried.
-pub(super) struct Found {
+pub(super) struct ModuleCandidate {
     /// What it is called in reports and as a collection of tools.
     pub(super) id: ModuleId,
     /// Where it is, as it was named.
@@ -20,27 +20,29 @@ pub(super) struct Found {
 }
 
 /// Looks at a path. Without a module there, the checks say why.
-pub(super) fn find(path: &Path) -> (Vec<Check>, Option<Found>) {
+pub(super) fn find(path: &Path) -> (Vec<ValidationCheck>, Option<ModuleCandidate>) {
     let resolved = match resolve_folder(path) {
         Ok(resolved) => resolved,
         Err(error) => return (vec![unresolved(path, &error)], None),
     };
     let pyproject = match &resolved.transport {
-        Transport::Python => environment::pyproject_of(path),
-        Transport::Wasm { .. } | Transport::Grpc { .. } | Transport::Rust { .. } => None,
+        ModuleTransport::Python => environment::pyproject_of(path),
+        ModuleTransport::Wasm { .. }
+        | ModuleTransport::Grpc { .. }
+        | ModuleTransport::Rust { .. } => None,
     };
     let mut checks = Vec::new();
     if let Some(found) = resolved.module_type {
-        checks.push(Check::passed(
+        checks.push(ValidationCheck::passed(
             CheckName::Manifest,
             format!("`amplifier.toml`: {}", runs_as(&resolved.transport)),
         ));
         checks.push(match found {
-            ModuleType::Tool => Check::passed(
+            ModuleType::Tool => ValidationCheck::passed(
                 CheckName::ModuleType,
                 "its manifest says that it brings tools",
             ),
-            other => Check::failed(
+            other => ValidationCheck::failed(
                 CheckName::ModuleType,
                 format!("its manifest says that it is a module of type `{other}`"),
             ),
@@ -50,12 +52,12 @@ pub(super) fn find(path: &Path) -> (Vec<Check>, Option<Found>) {
         resolved
             .notes
             .iter()
-            .map(|note| Check::failed(CheckName::Manifest, note).mildly()),
+            .map(|note| ValidationCheck::failed(CheckName::Manifest, note).mildly()),
     );
     let id = ModuleId::new(module_id(path, pyproject.as_deref()));
     (
         checks,
-        Some(Found {
+        Some(ModuleCandidate {
             id,
             path: path.to_owned(),
             pyproject,
@@ -63,7 +65,7 @@ pub(super) fn find(path: &Path) -> (Vec<Check>, Option<Found>) {
     )
 }
 
-fn unresolved(path: &Path, error: &ResolveError) -> Check {
+fn unresolved(path: &Path, error: &ResolveError) -> ValidationCheck {
     let name = match error {
         ResolveError::Manifest { .. } => CheckName::Manifest,
         ResolveError::WrongType { .. } => CheckName::ModuleType,
@@ -78,18 +80,18 @@ fn unresolved(path: &Path, error: &ResolveError) -> Check {
              `toolpost new tool --lang rust`",
         );
     }
-    Check::failed(name, message)
+    ValidationCheck::failed(name, message)
 }
 
-fn runs_as(transport: &Transport) -> String {
+fn runs_as(transport: &ModuleTransport) -> String {
     match transport {
-        Transport::Python => "a Python package".to_owned(),
-        Transport::Wasm { sha256: None, .. } => "a WebAssembly component".to_owned(),
-        Transport::Wasm {
+        ModuleTransport::Python => "a Python package".to_owned(),
+        ModuleTransport::Wasm { sha256: None, .. } => "a WebAssembly component".to_owned(),
+        ModuleTransport::Wasm {
             sha256: Some(_), ..
         } => "a WebAssembly component with a digest".to_owned(),
-        Transport::Grpc { endpoint } => format!("a service at `{endpoint}`"),
-        Transport::Rust { name } => format!("the program `{name}`"),
+        ModuleTransport::Grpc { endpoint } => format!("a service at `{endpoint}`"),
+        ModuleTransport::Rust { name } => format!("the program `{name}`"),
     }
 }
 

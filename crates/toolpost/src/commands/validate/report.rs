@@ -23,7 +23,7 @@ pub(crate) enum Severity {
 
 /// One check that was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Check {
+pub(crate) struct ValidationCheck {
     /// Which.
     pub(crate) name: CheckName,
     /// Whether all is well.
@@ -36,19 +36,19 @@ pub(crate) struct Check {
 
 /// Everything that was found about one module, as `--json` prints it.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct ValidationReport {
     module_type: &'static str,
     module_path: String,
     passed: bool,
-    checks: Vec<Check>,
+    checks: Vec<ValidationCheck>,
 }
 
-impl Check {
+impl ValidationCheck {
     pub(crate) fn passed(name: CheckName, message: impl AsRef<str>) -> Self {
         Self {
             name,
             passed: true,
-            message: told(message.as_ref()),
+            message: sanitize_message(message.as_ref()),
             severity: Severity::Info,
         }
     }
@@ -58,7 +58,7 @@ impl Check {
         Self {
             name,
             passed: false,
-            message: told(message.as_ref()),
+            message: sanitize_message(message.as_ref()),
             severity: name.weight(),
         }
     }
@@ -78,7 +78,7 @@ impl Check {
 }
 
 /// What modules say is made harmless and short before anybody reads it.
-fn told(message: &str) -> String {
+fn sanitize_message(message: &str) -> String {
     let message = printable(&clean(message));
     match message.char_indices().nth(LONGEST_MESSAGE) {
         Some((end, _)) => format!("{}…", &message[..end]),
@@ -86,14 +86,14 @@ fn told(message: &str) -> String {
     }
 }
 
-impl Report {
+impl ValidationReport {
     /// The checks in their order. Those of one name stay in the order in which they were made.
-    pub(crate) fn new(module_path: String, mut checks: Vec<Check>) -> Self {
+    pub(crate) fn new(module_path: String, mut checks: Vec<ValidationCheck>) -> Self {
         checks.sort_by_key(|check| check.name);
         Self {
             module_type: "tool",
             module_path,
-            passed: !checks.iter().any(Check::is_error),
+            passed: !checks.iter().any(ValidationCheck::is_error),
             checks,
         }
     }
@@ -153,11 +153,11 @@ mod tests {
 
     #[test]
     fn only_a_failed_check_that_is_an_error_fails_the_module() {
-        let ok = Check::passed(CheckName::MountExists, "there");
-        let warning = Check::failed(CheckName::Logging, "none");
-        let error = Check::failed(CheckName::ToolExecute, "not async");
-        let check = |checks: &[&Check], passed: bool, summary: &str| {
-            let report = Report::new(
+        let ok = ValidationCheck::passed(CheckName::MountExists, "there");
+        let warning = ValidationCheck::failed(CheckName::Logging, "none");
+        let error = ValidationCheck::failed(CheckName::ToolExecute, "not async");
+        let check = |checks: &[&ValidationCheck], passed: bool, summary: &str| {
+            let report = ValidationReport::new(
                 "m".to_owned(),
                 checks.iter().map(|&check| check.clone()).collect(),
             );
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_a_module_says_is_short_and_harmless() {
-        let check = Check::failed(
+        let check = ValidationCheck::failed(
             CheckName::ToolName,
             format!("\u{1b}[2J{}", "x".repeat(2000)),
         );

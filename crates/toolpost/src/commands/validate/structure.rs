@@ -11,8 +11,8 @@ use super::{
     behaviour::TriedTool,
     check::CheckName,
     entry_point,
-    found::Found,
-    report::{Check, Severity},
+    found::ModuleCandidate,
+    report::{Severity, ValidationCheck},
     workbench::Workbench,
 };
 
@@ -66,15 +66,15 @@ struct SeenSource {
 
 /// Looks at what was mounted, and gives the tools that can be tried.
 pub(super) async fn examine(
-    found: &Found,
+    found: &ModuleCandidate,
     bench: &Workbench,
-    checks: &mut Vec<Check>,
+    checks: &mut Vec<ValidationCheck>,
 ) -> Vec<TriedTool> {
     match bench.inspect().await {
         Some(Ok(seen)) => match serde_json::from_value::<Inspection>(seen) {
             Ok(seen) => of_python(found, bench, seen, checks),
             Err(error) => {
-                checks.push(Check::failed(
+                checks.push(ValidationCheck::failed(
                     CheckName::ModuleImportable,
                     format!("the bridge's report cannot be read: {error}"),
                 ));
@@ -82,7 +82,10 @@ pub(super) async fn examine(
             }
         },
         Some(Err(problem)) => {
-            checks.push(Check::failed(CheckName::ModuleImportable, problem));
+            checks.push(ValidationCheck::failed(
+                CheckName::ModuleImportable,
+                problem,
+            ));
             Vec::new()
         }
         None => of_declarations(bench, checks),
@@ -90,10 +93,10 @@ pub(super) async fn examine(
 }
 
 fn of_python(
-    found: &Found,
+    found: &ModuleCandidate,
     bench: &Workbench,
     mut seen: Inspection,
-    checks: &mut Vec<Check>,
+    checks: &mut Vec<ValidationCheck>,
 ) -> Vec<TriedTool> {
     let imported = |check: &mut SeenCheck| {
         if let Some(core) = bench
@@ -104,16 +107,16 @@ fn of_python(
         }
     };
     seen.checks.iter_mut().for_each(imported);
-    checks.extend(seen.checks.into_iter().map(|check| Check {
+    checks.extend(seen.checks.into_iter().map(|check| ValidationCheck {
         severity: match check.severity {
             SeenSeverity::Info => Severity::Info,
             SeenSeverity::Warning => Severity::Warning,
             SeenSeverity::Error => Severity::Error,
         },
         ..if check.passed {
-            Check::passed(check.name, check.message)
+            ValidationCheck::passed(check.name, check.message)
         } else {
-            Check::failed(check.name, check.message)
+            ValidationCheck::failed(check.name, check.message)
         }
     }));
     let Some(package) = seen.package else {
@@ -148,7 +151,7 @@ fn of_python(
                 "`{name}` is mounted as `{}`: the model sees one name and calls another",
                 tool.mounted
             );
-            checks.push(Check::failed(CheckName::MountName, message));
+            checks.push(ValidationCheck::failed(CheckName::MountName, message));
         }
         let schema = schema(&tool.mounted, &tool.schema, checks);
         let declared = bench
@@ -166,29 +169,29 @@ fn of_python(
     tried
 }
 
-fn observability(events: &[String]) -> Check {
+fn observability(events: &[String]) -> ValidationCheck {
     if events.is_empty() {
         let message = "it names no events of its own\nhint: \
                        coordinator.register_contributor(\"observability.events\", \"my-tool\", lambda: [...])";
-        return Check::failed(CheckName::ObservabilityEvents, message);
+        return ValidationCheck::failed(CheckName::ObservabilityEvents, message);
     }
-    Check::passed(
+    ValidationCheck::passed(
         CheckName::ObservabilityEvents,
         format!("it emits {}", listed(events)),
     )
 }
 
 /// Components and services: what they declare is all that can be seen of them.
-fn of_declarations(bench: &Workbench, checks: &mut Vec<Check>) -> Vec<TriedTool> {
+fn of_declarations(bench: &Workbench, checks: &mut Vec<ValidationCheck>) -> Vec<TriedTool> {
     let (declarations, problems) = (bench.declarations(), bench.problems());
     checks.extend(
         problems
             .iter()
-            .map(|problem| Check::failed(CheckName::ModuleImportable, &problem.message)),
+            .map(|problem| ValidationCheck::failed(CheckName::ModuleImportable, &problem.message)),
     );
     if declarations.is_empty() {
         if problems.is_empty() {
-            checks.push(Check::failed(
+            checks.push(ValidationCheck::failed(
                 CheckName::ProtocolCompliance,
                 "it brings no tool",
             ));
@@ -196,25 +199,28 @@ fn of_declarations(bench: &Workbench, checks: &mut Vec<Check>) -> Vec<TriedTool>
         return Vec::new();
     }
     if problems.is_empty() {
-        checks.push(Check::passed(CheckName::ModuleImportable, "it is loaded"));
+        checks.push(ValidationCheck::passed(
+            CheckName::ModuleImportable,
+            "it is loaded",
+        ));
     }
     let mut tried = Vec::new();
     for declaration in declarations {
         let name = native_name(&declaration);
-        checks.push(Check::passed(
+        checks.push(ValidationCheck::passed(
             CheckName::ProtocolCompliance,
             format!("`{name}` is a tool"),
         ));
-        checks.push(Check::passed(
+        checks.push(ValidationCheck::passed(
             CheckName::ToolName,
             format!("`{name}`: its name is `{name}`"),
         ));
         checks.push(match declaration.description.trim() {
-            "" => Check::failed(
+            "" => ValidationCheck::failed(
                 CheckName::ToolDescription,
                 format!("`{name}`: it has no description, so models must guess what it does"),
             ),
-            text => Check::passed(
+            text => ValidationCheck::passed(
                 CheckName::ToolDescription,
                 format!(
                     "`{name}`: a description of {} characters",
@@ -254,13 +260,13 @@ fn native_name(declaration: &Declaration) -> String {
     mapped.map_or_else(last, |mapping| mapping.native_id.clone())
 }
 
-fn input_schema(name: &str, schema: &Value) -> Check {
+fn input_schema(name: &str, schema: &Value) -> ValidationCheck {
     match schema.get("properties").and_then(Value::as_object) {
-        Some(properties) => Check::passed(
+        Some(properties) => ValidationCheck::passed(
             CheckName::ToolInputSchema,
             format!("`{name}`: a schema of {} properties", properties.len()),
         ),
-        None => Check::failed(
+        None => ValidationCheck::failed(
             CheckName::ToolInputSchema,
             format!("`{name}`: its schema names no properties, so any input counts as right"),
         ),
@@ -268,7 +274,7 @@ fn input_schema(name: &str, schema: &Value) -> Check {
 }
 
 /// A schema that calls can be checked against. A missing one was told before.
-fn schema(name: &str, value: &Value, checks: &mut Vec<Check>) -> Option<Schema> {
+fn schema(name: &str, value: &Value, checks: &mut Vec<ValidationCheck>) -> Option<Schema> {
     if value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty) {
         return None;
     }
@@ -279,8 +285,10 @@ fn schema(name: &str, value: &Value, checks: &mut Vec<Check>) -> Option<Schema> 
         Ok(_) => impossible(value),
     };
     checks.push(match &problem {
-        Some(problem) => Check::failed(CheckName::InputSchemaValid, format!("`{name}`: {problem}")),
-        None => Check::passed(
+        Some(problem) => {
+            ValidationCheck::failed(CheckName::InputSchemaValid, format!("`{name}`: {problem}"))
+        }
+        None => ValidationCheck::passed(
             CheckName::InputSchemaValid,
             format!("`{name}`: a JSON Schema for an object"),
         ),
@@ -312,13 +320,13 @@ fn impossible(schema: &Value) -> Option<String> {
         .map(|name| format!("it demands `{name}`, which is not among its properties"))
 }
 
-fn module_type(said: &str) -> Check {
+fn module_type(said: &str) -> ValidationCheck {
     match said {
-        "tool" => Check::passed(
+        "tool" => ValidationCheck::passed(
             CheckName::ModuleType,
             "`__amplifier_module_type__` is `tool`",
         ),
-        other => Check::failed(
+        other => ValidationCheck::failed(
             CheckName::ModuleType,
             format!(
                 "`__amplifier_module_type__` is `{other}`, so Amplifier does not look for tools in it"
@@ -327,17 +335,17 @@ fn module_type(said: &str) -> Check {
     }
 }
 
-fn source_checks(source: &SeenSource) -> Vec<Check> {
+fn source_checks(source: &SeenSource) -> Vec<ValidationCheck> {
     let logging = if source.logs {
-        Check::passed(CheckName::Logging, "it keeps a log")
+        ValidationCheck::passed(CheckName::Logging, "it keeps a log")
     } else {
-        Check::failed(
+        ValidationCheck::failed(
             CheckName::Logging,
             "it keeps no log\nhint: logger = logging.getLogger(__name__)",
         )
     };
     let prints = (!source.prints.is_empty()).then(|| {
-        Check::failed(
+        ValidationCheck::failed(
             CheckName::PrintNoise,
             format!("it prints to standard output at {}", listed(&source.prints)),
         )

@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolpost_model::{
-    BoxFuture, Declaration, EffectOrigin, Naming, SessionScope, Source, SourceError, SourceFeed,
-    SourceProblem, SourceSession, ToolId,
+    BoxFuture, Declaration, EffectOrigin, SessionScope, Source, SourceError, SourceFeed,
+    SourceProblem, SourceSession, ToolId, WireNaming,
 };
 
 /// The tools of another source without their schemas, which are kept aside.
-pub(super) struct Unchecked {
+pub(super) struct SchemalessSource {
     inner: Arc<dyn Source>,
     schemas: Schemas,
 }
@@ -25,7 +25,7 @@ impl Schemas {
     }
 }
 
-impl Unchecked {
+impl SchemalessSource {
     pub(super) fn new(inner: Arc<dyn Source>, schemas: Schemas) -> Self {
         Self { inner, schemas }
     }
@@ -39,7 +39,7 @@ impl Unchecked {
     }
 }
 
-impl Source for Unchecked {
+impl Source for SchemalessSource {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -48,7 +48,7 @@ impl Source for Unchecked {
         self.inner.origin()
     }
 
-    fn naming(&self) -> Naming {
+    fn naming(&self) -> WireNaming {
         self.inner.naming()
     }
 

@@ -9,15 +9,17 @@ use tokio::sync::mpsc;
 use toolpost_amplifier::{ModuleKind, ModuleSource, PlannedModule};
 use toolpost_config::HostConfig;
 use toolpost_core::{CallHandle, CallRequest, Session};
-use toolpost_model::{Declaration, Event, Mode, ModelInput, Principal, SourceProblem, ToolId};
+use toolpost_model::{
+    Declaration, Event, ModelInput, PermissionMode, Principal, SourceProblem, ToolId,
+};
 use toolpost_serve::{HostParts, OpenedHost, load_modules, open_host};
 use toolpost_sources::PythonModules;
 
 use crate::{environment, terminal::Steps};
 
 use super::{
-    found::Found,
-    unchecked::{Schemas, Unchecked},
+    found::ModuleCandidate,
+    unchecked::{SchemalessSource, Schemas},
 };
 
 /// How long what still runs may go on when the validation is over.
@@ -26,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(2);
 const EVENT_BUFFER: usize = 1024;
 
 /// How the module is to be mounted.
-pub(super) struct Order {
+pub(super) struct ModuleMountOptions {
     pub(super) config: Map<String, Value>,
     pub(super) python: Option<PathBuf>,
 }
@@ -44,19 +46,22 @@ pub(super) struct Workbench {
 }
 
 /// A call under way.
-pub(super) struct Call {
+pub(super) struct WorkbenchCall {
     pub(super) handle: CallHandle,
     pub(super) events: mpsc::Receiver<Event>,
 }
 
 impl Workbench {
     /// Opens it in an empty folder, without a network, with a record in memory.
-    pub(super) async fn open(found: &Found, order: Order) -> anyhow::Result<Self> {
-        let scratch = environment::record_for_now()?;
+    pub(super) async fn open(
+        found: &ModuleCandidate,
+        order: ModuleMountOptions,
+    ) -> anyhow::Result<Self> {
+        let scratch = environment::create_temporary_data_dir()?;
         let mut config = HostConfig {
             workspace: Some(environment::workspace(Some(scratch.path()))?),
             cache_dir: environment::cache_dir(None),
-            mode: Mode::Bypass,
+            mode: PermissionMode::Bypass,
             modules: vec![planned(found, order.config)],
             ..HostConfig::default()
         };
@@ -67,7 +72,7 @@ impl Workbench {
         let schemas = Schemas::default();
         let mut parts = HostParts::default();
         for source in loaded.sources {
-            parts.source(Unchecked::new(source, schemas.clone()));
+            parts.source(SchemalessSource::new(source, schemas.clone()));
         }
         config.modules.clear();
         // Its tools are the only ones here.
@@ -125,7 +130,7 @@ impl Workbench {
         struct Seen {
             returned: Map<String, Value>,
         }
-        let seen = self.look().await?;
+        let seen = self.inspect_module().await?;
         let seen: Seen = serde_json::from_value(seen["observed"][tool].clone()).ok()?;
         Some(seen.returned.into_iter().map(|(kind, _)| kind).collect())
     }
@@ -148,10 +153,10 @@ impl Workbench {
 
     /// Which process the module is in. Another one than before: the old one had to be ended.
     pub(super) async fn process(&self) -> Option<String> {
-        Some(self.look().await?["process"].as_str()?.to_owned())
+        Some(self.inspect_module().await?["process"].as_str()?.to_owned())
     }
 
-    async fn look(&self) -> Option<Value> {
+    async fn inspect_module(&self) -> Option<Value> {
         self.python
             .as_ref()?
             .inspect(&json!({ "module": self.module }))
@@ -160,7 +165,12 @@ impl Workbench {
     }
 
     /// Starts a call in the one session.
-    pub(super) async fn start(&self, tool: &str, arguments: &Value, limit: Duration) -> Call {
+    pub(super) async fn start(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        limit: Duration,
+    ) -> WorkbenchCall {
         let (sender, events) = mpsc::channel(EVENT_BUFFER);
         let mut request = CallRequest::new(
             Arc::clone(&self.session),
@@ -170,13 +180,13 @@ impl Workbench {
         request.face = "cli";
         request.timeout = Some(limit);
         request.listener = Some(Arc::new(sender));
-        Call {
+        WorkbenchCall {
             handle: self.opened.host.start(request).await,
             events,
         }
     }
 
-    pub(super) fn cancel(&self, call: &Call) {
+    pub(super) fn cancel(&self, call: &WorkbenchCall) {
         self.opened
             .host
             .cancel(call.handle.invocation_id(), &self.principal);
@@ -187,7 +197,7 @@ impl Workbench {
     }
 }
 
-fn planned(found: &Found, config: Map<String, Value>) -> PlannedModule {
+fn planned(found: &ModuleCandidate, config: Map<String, Value>) -> PlannedModule {
     PlannedModule {
         kind: ModuleKind::Tool,
         id: found.id.clone(),

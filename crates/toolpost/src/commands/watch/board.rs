@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use toolpost_a2a::{CallKey, Receiver, ToolCallPart};
 
 use super::{
-    card::{self, Body, Standing},
-    heard::Link,
-    row::Row,
-    screen::{Screen, Size},
+    card::{self, CallCardBody, CallCardStatus},
+    heard::StreamLinkStatus,
+    row::StyledLine,
+    screen::{Size, WatchScreen},
 };
 use crate::{
     environment,
@@ -28,37 +28,37 @@ pub(super) const CLOSED: &str = "this session was closed";
 const BELIEVED: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 pub(super) struct Board {
-    screen: Screen,
+    screen: WatchScreen,
     /// What is watched, for the last line.
     watched: String,
-    open: BTreeMap<CallKey, Open>,
+    open: BTreeMap<CallKey, OpenCallCard>,
     /// Lines for good that are not drawn yet.
-    settled: Vec<Row>,
+    settled: Vec<StyledLine>,
     /// Calls that wait for somebody's approval, by their ids.
     waiting: BTreeSet<String>,
-    link: Link,
+    link: StreamLinkStatus,
     ended: u64,
     failed: u64,
     turn: usize,
 }
 
 /// An open call.
-struct Open {
+struct OpenCallCard {
     /// When it was first heard of here.
     seen: Instant,
     /// As it was drawn last; made anew when it has changed.
-    shown: Option<(ToolCallPart, Body, Instant)>,
+    shown: Option<(ToolCallPart, CallCardBody, Instant)>,
 }
 
 impl Board {
     pub(super) fn new(watched: String) -> Self {
         Self {
-            screen: Screen::new(),
+            screen: WatchScreen::new(),
             watched,
             open: BTreeMap::new(),
             settled: Vec::new(),
             waiting: BTreeSet::new(),
-            link: Link::Up,
+            link: StreamLinkStatus::Up,
             ended: 0,
             failed: 0,
             turn: 0,
@@ -66,7 +66,7 @@ impl Board {
     }
 
     pub(super) fn changed(&mut self, key: CallKey, now: Instant) {
-        let open = self.open.entry(key).or_insert(Open {
+        let open = self.open.entry(key).or_insert(OpenCallCard {
             seen: now,
             shown: None,
         });
@@ -77,20 +77,26 @@ impl Board {
         self.open.remove(&key);
         self.ended += 1;
         self.failed += u64::from(part.error.is_some());
-        self.settled
-            .extend(card::card(part, &Body::of(part), Standing::Ended));
+        self.settled.extend(card::card(
+            part,
+            &CallCardBody::of(part),
+            CallCardStatus::Ended,
+        ));
         if self.settled.len() > WAITING {
             // A long recording is drawn in pieces, and not held as a whole.
             self.screen
-                .draw(&std::mem::take(&mut self.settled), &[], Screen::size());
+                .draw(&std::mem::take(&mut self.settled), &[], WatchScreen::size());
         }
     }
 
     /// A call is open and will have no end, as far as anybody knows.
     pub(super) fn lost(&mut self, key: CallKey, part: &ToolCallPart) {
         self.open.remove(&key);
-        self.settled
-            .extend(card::card(part, &Body::of(part), Standing::Lost));
+        self.settled.extend(card::card(
+            part,
+            &CallCardBody::of(part),
+            CallCardStatus::Lost,
+        ));
     }
 
     /// These calls wait for approval, and no others.
@@ -100,27 +106,29 @@ impl Board {
 
     pub(super) fn note(&mut self, note: &str) {
         self.settled.push(
-            Row::new()
+            StyledLine::new()
                 .own(YELLOW, "! ")
                 .foreign(Style::new(), note, 1_000),
         );
     }
 
-    pub(super) fn link(&mut self, link: Link) {
+    pub(super) fn link(&mut self, link: StreamLinkStatus) {
         match &link {
-            Link::Up => {}
-            Link::Lost { why } => self.note(&format!("the connection is lost: {why}")),
-            Link::Closed => self.settled.push(Row::new().own(DIM, CLOSED)),
-            Link::Back => self
-                .settled
-                .push(Row::new().own(GREEN, "! ").own(DIM, "connected again")),
+            StreamLinkStatus::Up => {}
+            StreamLinkStatus::Lost { why } => self.note(&format!("the connection is lost: {why}")),
+            StreamLinkStatus::Closed => self.settled.push(StyledLine::new().own(DIM, CLOSED)),
+            StreamLinkStatus::Back => self.settled.push(
+                StyledLine::new()
+                    .own(GREEN, "! ")
+                    .own(DIM, "connected again"),
+            ),
         }
         self.link = link;
     }
 
     pub(super) fn draw(&mut self, receiver: &Receiver) {
         self.turn = self.turn.wrapping_add(1);
-        let size = Screen::size();
+        let size = WatchScreen::size();
         let mut open = self.open_rows(receiver, size);
         open.push(self.last_line());
         self.screen
@@ -131,15 +139,18 @@ impl Board {
     pub(super) fn end(mut self, receiver: &Receiver) {
         for key in std::mem::take(&mut self.open).into_keys() {
             if let Some(part) = receiver.part(key) {
-                self.settled
-                    .extend(card::card(&part, &Body::of(&part), Standing::LeftOpen));
+                self.settled.extend(card::card(
+                    &part,
+                    &CallCardBody::of(&part),
+                    CallCardStatus::LeftOpen,
+                ));
             }
         }
-        self.screen.draw(&self.settled, &[], Screen::size());
+        self.screen.draw(&self.settled, &[], WatchScreen::size());
     }
 
     /// The open calls: as cards, else a line each, else the first of them.
-    fn open_rows(&mut self, receiver: &Receiver, size: Size) -> Vec<Row> {
+    fn open_rows(&mut self, receiver: &Receiver, size: Size) -> Vec<StyledLine> {
         // The last line, and the one that the cursor stands in.
         let room = size.lines.saturating_sub(2);
         let all = self.open.len();
@@ -147,7 +158,9 @@ impl Board {
         // No more than could have a line are looked at.
         for (key, open) in self.open.iter_mut().take(room) {
             if open.shown.is_none() {
-                let made = receiver.part(*key).map(|part| (Body::of(&part), part));
+                let made = receiver
+                    .part(*key)
+                    .map(|part| (CallCardBody::of(&part), part));
                 open.shown = made.map(|(body, part)| {
                     let began = began(&part, open.seen);
                     (part, body, began)
@@ -156,15 +169,15 @@ impl Board {
             if let Some((part, body, began)) = &open.shown {
                 let (elapsed, turn) = (Some(began.elapsed()), self.turn);
                 let standing = if self.waiting.contains(&part.id) {
-                    Standing::Waiting { elapsed, turn }
+                    CallCardStatus::Waiting { elapsed, turn }
                 } else {
-                    Standing::Running { elapsed, turn }
+                    CallCardStatus::Running { elapsed, turn }
                 };
                 known.push((part, body, standing));
             }
         }
         let beyond = all - known.len();
-        let cards: Vec<Row> = known
+        let cards: Vec<StyledLine> = known
             .iter()
             .flat_map(|(part, body, standing)| card::card(part, body, *standing))
             .collect();
@@ -177,21 +190,23 @@ impl Board {
             known.len().min(room.saturating_sub(1))
         };
         let more = all - fit;
-        let mut rows: Vec<Row> = known
+        let mut rows: Vec<StyledLine> = known
             .iter()
             .take(fit)
             .map(|(part, body, standing)| card::compact(part, body, *standing))
             .collect();
         if more > 0 {
-            rows.push(Row::new().own(DIM, format!("… {more} more are running")));
+            rows.push(StyledLine::new().own(DIM, format!("… {more} more are running")));
         }
         rows
     }
 
-    fn last_line(&self) -> Row {
+    fn last_line(&self) -> StyledLine {
         let row = match self.link {
-            Link::Up | Link::Back | Link::Closed => Row::new().own(DIM, "watching "),
-            Link::Lost { .. } => Row::new().own(YELLOW, "trying to reach "),
+            StreamLinkStatus::Up | StreamLinkStatus::Back | StreamLinkStatus::Closed => {
+                StyledLine::new().own(DIM, "watching ")
+            }
+            StreamLinkStatus::Lost { .. } => StyledLine::new().own(YELLOW, "trying to reach "),
         };
         let failed = if self.failed > 0 {
             format!(", {} failed", self.failed)

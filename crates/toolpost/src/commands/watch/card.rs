@@ -6,7 +6,7 @@ use anstyle::Style;
 use serde_json::Value;
 use toolpost_a2a::ToolCallPart;
 
-use super::{preview, row::Row};
+use super::{preview, row::StyledLine};
 use crate::terminal::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, spelled_out};
 
 /// Lines of arguments that are shown,
@@ -21,7 +21,7 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 
 /// How a call stands for whoever watches it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum CallCardStatus {
     /// It has not ended, and began so long ago as far as is known. The number turns the wheel.
     Running {
         elapsed: Option<Duration>,
@@ -42,13 +42,13 @@ pub(super) enum Standing {
 
 /// What is shown of a call besides its first line. Made when the call changes; the first line is made anew each time.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Body {
+pub(super) struct CallCardBody {
     /// The arguments on one line.
-    short: Row,
-    rows: Vec<Row>,
+    short: StyledLine,
+    rows: Vec<StyledLine>,
 }
 
-impl Body {
+impl CallCardBody {
     pub(super) fn of(part: &ToolCallPart) -> Self {
         let arguments = part.args.to_value();
         let mut rows = Vec::new();
@@ -70,7 +70,7 @@ impl Body {
             .map(|(before, row)| row.after(DIM, before))
             .collect();
         Self {
-            short: preview::line(&arguments, Row::new(), DIM),
+            short: preview::line(&arguments, StyledLine::new(), DIM),
             rows,
         }
     }
@@ -80,15 +80,15 @@ impl Body {
 const RED_TEXT: Style = anstyle::AnsiColor::Red.on_default();
 
 /// The first line of a card.
-pub(super) fn head(part: &ToolCallPart, standing: Standing) -> Row {
+pub(super) fn head(part: &ToolCallPart, standing: CallCardStatus) -> StyledLine {
     let (style, mark) = match (standing, &part.error) {
-        (Standing::Running { turn, .. }, _) => (CYAN, SPINNER[turn % SPINNER.len()]),
-        (Standing::Waiting { turn, .. }, _) => (YELLOW, SPINNER[turn % SPINNER.len()]),
-        (Standing::LeftOpen | Standing::Lost, _) => (YELLOW, "?"),
-        (Standing::Ended, Some(_)) => (RED, "✗"),
-        (Standing::Ended, None) => (GREEN, "✓"),
+        (CallCardStatus::Running { turn, .. }, _) => (CYAN, SPINNER[turn % SPINNER.len()]),
+        (CallCardStatus::Waiting { turn, .. }, _) => (YELLOW, SPINNER[turn % SPINNER.len()]),
+        (CallCardStatus::LeftOpen | CallCardStatus::Lost, _) => (YELLOW, "?"),
+        (CallCardStatus::Ended, Some(_)) => (RED, "✗"),
+        (CallCardStatus::Ended, None) => (GREEN, "✓"),
     };
-    let row = Row::new()
+    let row = StyledLine::new()
         .own(style, mark)
         .own(Style::new(), " ")
         .foreign(BOLD, &part.name, NAME);
@@ -96,40 +96,48 @@ pub(super) fn head(part: &ToolCallPart, standing: Standing) -> Row {
 }
 
 /// A whole card.
-pub(super) fn card(part: &ToolCallPart, body: &Body, standing: Standing) -> Vec<Row> {
+pub(super) fn card(
+    part: &ToolCallPart,
+    body: &CallCardBody,
+    standing: CallCardStatus,
+) -> Vec<StyledLine> {
     let mut rows = vec![head(part, standing)];
     rows.extend(body.rows.iter().cloned());
     rows
 }
 
 /// A card in one line, where there is no room for more.
-pub(super) fn compact(part: &ToolCallPart, body: &Body, standing: Standing) -> Row {
+pub(super) fn compact(
+    part: &ToolCallPart,
+    body: &CallCardBody,
+    standing: CallCardStatus,
+) -> StyledLine {
     head(part, standing).own(DIM, "  ").and(&body.short)
 }
 
 /// A call in one line for those who read no cards: what it is now, and which one.
-pub(super) fn news(part: &ToolCallPart, standing: Standing) -> Row {
+pub(super) fn news(part: &ToolCallPart, standing: CallCardStatus) -> StyledLine {
     let word = match (standing, &part.error) {
-        (Standing::Running { .. }, _) => "running",
-        (Standing::Waiting { .. }, _) => "waiting",
-        (Standing::LeftOpen, _) => "open",
-        (Standing::Lost, _) => "lost",
-        (Standing::Ended, Some(_)) => "failed",
-        (Standing::Ended, None) => "done",
+        (CallCardStatus::Running { .. }, _) => "running",
+        (CallCardStatus::Waiting { .. }, _) => "waiting",
+        (CallCardStatus::LeftOpen, _) => "open",
+        (CallCardStatus::Lost, _) => "lost",
+        (CallCardStatus::Ended, Some(_)) => "failed",
+        (CallCardStatus::Ended, None) => "done",
     };
-    let row = Row::new().own(Style::new(), format!("{word:<7}  {}  ", short_id(&part.id)));
+    let row = StyledLine::new().own(Style::new(), format!("{word:<7}  {}  ", short_id(&part.id)));
     let mut row = row.foreign(Style::new(), &part.name, NAME);
-    if let (Standing::Ended, Some(took)) = (standing, took(part)) {
+    if let (CallCardStatus::Ended, Some(took)) = (standing, took(part)) {
         row = row.own(Style::new(), format!("  in {}", span(took)));
     }
     match standing {
-        Standing::Waiting { .. } | Standing::Lost => {
+        CallCardStatus::Waiting { .. } | CallCardStatus::Lost => {
             row = row.own(
                 Style::new(),
                 format!("  ({})", standing_words(part, standing)),
             );
         }
-        Standing::Running { .. } | Standing::Ended | Standing::LeftOpen => {}
+        CallCardStatus::Running { .. } | CallCardStatus::Ended | CallCardStatus::LeftOpen => {}
     }
     let arguments = part.args.to_value();
     if arguments
@@ -152,9 +160,9 @@ pub(super) fn news(part: &ToolCallPart, standing: Standing) -> Row {
     }
 }
 
-fn standing_words(part: &ToolCallPart, standing: Standing) -> String {
+fn standing_words(part: &ToolCallPart, standing: CallCardStatus) -> String {
     match standing {
-        Standing::Running { elapsed, .. } => {
+        CallCardStatus::Running { elapsed, .. } => {
             let elapsed = elapsed
                 .map(|elapsed| format!(" {}", span(elapsed)))
                 .unwrap_or_default();
@@ -165,15 +173,15 @@ fn standing_words(part: &ToolCallPart, standing: Standing) -> String {
             };
             format!("running{elapsed}{so_far}")
         }
-        Standing::Waiting { elapsed, .. } => {
+        CallCardStatus::Waiting { elapsed, .. } => {
             let elapsed = elapsed
                 .map(|elapsed| format!(" {}", span(elapsed)))
                 .unwrap_or_default();
             format!("waiting for approval{elapsed}")
         }
-        Standing::LeftOpen => "no end was seen".to_owned(),
-        Standing::Lost => "no result: the host that ran it is gone".to_owned(),
-        Standing::Ended => match (&part.error, took(part)) {
+        CallCardStatus::LeftOpen => "no end was seen".to_owned(),
+        CallCardStatus::Lost => "no result: the host that ran it is gone".to_owned(),
+        CallCardStatus::Ended => match (&part.error, took(part)) {
             (Some(_), Some(took)) => format!("failed after {}", span(took)),
             (Some(_), None) => "failed".to_owned(),
             (None, Some(took)) => format!("done in {}", span(took)),
@@ -207,7 +215,7 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::{Value, json};
-    use toolpost_a2a::{Json, PartError, ToolCallPart};
+    use toolpost_a2a::{JsonText, PartError, ToolCallPart};
 
     use super::*;
 
@@ -215,7 +223,7 @@ mod tests {
         ToolCallPart {
             id: "019a8d6e-0000-7000-8000-00007f3a9c01".to_owned(),
             name: "shell".to_owned(),
-            args: Json::from(args),
+            args: JsonText::from(args),
             result: None,
             error: None,
             duration_ms: None,
@@ -225,7 +233,7 @@ mod tests {
 
     fn done(args: &Value, result: &Value, milliseconds: u64) -> ToolCallPart {
         ToolCallPart {
-            result: Some(Json::from(result)),
+            result: Some(JsonText::from(result)),
             duration_ms: Some(milliseconds.into()),
             ..part(args)
         }
@@ -240,13 +248,13 @@ mod tests {
         }
     }
 
-    const RUNNING: Standing = Standing::Running {
+    const RUNNING: CallCardStatus = CallCardStatus::Running {
         elapsed: Some(Duration::from_millis(4_240)),
         turn: 2,
     };
 
-    fn check(part: &ToolCallPart, standing: Standing, columns: usize, expected: &str) {
-        let rows = card(part, &Body::of(part), standing);
+    fn check(part: &ToolCallPart, standing: CallCardStatus, columns: usize, expected: &str) {
+        let rows = card(part, &CallCardBody::of(part), standing);
         let shown: Vec<String> = rows.iter().map(|row| row.plain(columns)).collect();
         assert_eq!(shown.join("\n"), expected);
         assert!(rows.iter().all(|row| row.fit(columns).columns <= columns));
@@ -270,41 +278,41 @@ mod tests {
         );
         check(
             &done(&args, &json!("ok\n231 passed"), 12),
-            Standing::Ended,
+            CallCardStatus::Ended,
             60,
             "✓ shell  done in 12 ms\n  command = cargo test --workspace\n  → ok\n    231 passed",
         );
         check(
             &done(&json!({}), &json!(null), 65_000),
-            Standing::Ended,
+            CallCardStatus::Ended,
             60,
             "✓ shell  done in 1 min 5 s",
         );
         check(
             &done(&args, &json!({ "exit_code": 0, "stdout": "a\nb\n" }), 1_500),
-            Standing::Ended,
+            CallCardStatus::Ended,
             24,
             "✓ shell  done in 1.5 s\n  command = cargo test …\n  → exit_code = 0\n    stdout = a (1 more …",
         );
         check(
             &failed(&args, "denied by `deny shell(*)`\nhint: ask"),
-            Standing::Ended,
+            CallCardStatus::Ended,
             60,
             "✗ shell  failed\n  command = cargo test --workspace\n  → denied by `deny shell(*)`\n    hint: ask",
         );
         check(
             &part(&json!({})),
-            Standing::LeftOpen,
+            CallCardStatus::LeftOpen,
             60,
             "? shell  no end was seen",
         );
         check(
             &part(&json!({})),
-            Standing::Lost,
+            CallCardStatus::Lost,
             60,
             "? shell  no result: the host that ran it is gone",
         );
-        let waiting = Standing::Waiting {
+        let waiting = CallCardStatus::Waiting {
             elapsed: Some(Duration::from_millis(4_240)),
             turn: 2,
         };
@@ -332,7 +340,7 @@ mod tests {
         evil.name = "she\u{202e}ll\n✓ other".to_owned();
         check(
             &evil,
-            Standing::Ended,
+            CallCardStatus::Ended,
             80,
             "✗ she\\u{202e}ll\\n✓ other  failed\n  a = \\u{1b}[2J\n  → \\u{1b}]0;title\\u{7}\\r✓ shell  done",
         );
@@ -341,7 +349,7 @@ mod tests {
     #[test]
     fn one_line() {
         let args = json!({ "command": "ls", "timeout": 3 });
-        let compacted = compact(&part(&args), &Body::of(&part(&args)), RUNNING);
+        let compacted = compact(&part(&args), &CallCardBody::of(&part(&args)), RUNNING);
         assert_eq!(
             compacted.plain(80),
             "⠹ shell  running 4.2 s  command = ls, timeout = 3"
@@ -355,27 +363,27 @@ mod tests {
             (part(&json!({})), RUNNING, "running  7f3a9c01  shell"),
             (
                 done(&args, &json!("a\nb"), 3),
-                Standing::Ended,
+                CallCardStatus::Ended,
                 "done     7f3a9c01  shell  in 3 ms  command = ls, timeout = 3  → a (1 more line)",
             ),
             (
                 done(&json!({}), &json!(null), 3),
-                Standing::Ended,
+                CallCardStatus::Ended,
                 "done     7f3a9c01  shell  in 3 ms",
             ),
             (
                 failed(&json!({}), "no"),
-                Standing::Ended,
+                CallCardStatus::Ended,
                 "failed   7f3a9c01  shell  → no",
             ),
             (
                 part(&json!({})),
-                Standing::LeftOpen,
+                CallCardStatus::LeftOpen,
                 "open     7f3a9c01  shell",
             ),
             (
                 part(&args),
-                Standing::Waiting {
+                CallCardStatus::Waiting {
                     elapsed: None,
                     turn: 0,
                 },
@@ -383,7 +391,7 @@ mod tests {
             ),
             (
                 part(&json!({})),
-                Standing::Lost,
+                CallCardStatus::Lost,
                 "lost     7f3a9c01  shell  (no result: the host that ran it is gone)",
             ),
         ] {

@@ -35,7 +35,7 @@ pub(super) enum Shape {
 }
 
 /// Why there is no stream.
-pub(super) enum Failed {
+pub(super) enum StreamOpenFailure {
     /// Nobody answered, or not properly: another time it may be different.
     Unreachable(anyhow::Error),
     /// The host is busy or about to stop.
@@ -49,7 +49,7 @@ pub(super) enum Failed {
     },
 }
 
-impl Failed {
+impl StreamOpenFailure {
     pub(super) fn into_error(self) -> anyhow::Error {
         match self {
             Self::Unreachable(error) | Self::Busy(error) | Self::Refused { error, .. } => error,
@@ -86,7 +86,7 @@ impl Connector {
         &self,
         address: &Address,
         last_id: Option<&str>,
-    ) -> Result<(Response, Shape), Failed> {
+    ) -> Result<(Response, Shape), StreamOpenFailure> {
         let mut request = self
             .http
             .get(address.url.clone())
@@ -105,9 +105,11 @@ impl Connector {
         let name = address.quoted();
         let response = match timeout(HEADERS, request.send()).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(Failed::Unreachable(unreachable(&name, error))),
+            Ok(Err(error)) => {
+                return Err(StreamOpenFailure::Unreachable(unreachable(&name, error)));
+            }
             Err(_) => {
-                return Err(Failed::Unreachable(anyhow::anyhow!(
+                return Err(StreamOpenFailure::Unreachable(anyhow::anyhow!(
                     "{name} does not answer"
                 )));
             }
@@ -118,15 +120,17 @@ impl Connector {
                 Ok(shape) => Ok((response, shape)),
                 Err(kind) => {
                     let error = anyhow::anyhow!("{name} is no stream of tool events: it is {kind}");
-                    Err(Failed::Refused { status, error })
+                    Err(StreamOpenFailure::Refused { status, error })
                 }
             };
         }
         let error = refusal(&name, address, response).await;
         Err(match status {
-            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Failed::Busy(error),
-            _ if status.is_server_error() => Failed::Busy(error),
-            _ => Failed::Refused { status, error },
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
+                StreamOpenFailure::Busy(error)
+            }
+            _ if status.is_server_error() => StreamOpenFailure::Busy(error),
+            _ => StreamOpenFailure::Refused { status, error },
         })
     }
 }

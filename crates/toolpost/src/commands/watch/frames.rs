@@ -5,32 +5,32 @@ use serde::Deserialize;
 /// A frame of a host's stream that is no tool event. They are told apart by what they hold.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Frame {
+pub(super) enum HostControlFrame {
     /// The stream begins, and these calls are open.
-    Opening(Opening),
+    Opening(StreamOpeningFrame),
     /// Somebody is asked about a call, or has answered.
-    Approval(Approval),
+    Approval(ApprovalFrame),
     /// The stream ends.
-    Closing(Closing),
+    Closing(StreamClosingFrame),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Opening {
+pub(super) struct StreamOpeningFrame {
     /// The ids of calls.
     pub(super) open: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Approval {
+pub(super) struct ApprovalFrame {
     pub(super) tool_call_id: String,
     pub(super) approval_id: String,
-    pub(super) state: Question,
+    pub(super) state: ApprovalFrameState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Question {
+pub(super) enum ApprovalFrameState {
     /// It waits for an answer.
     Asked,
     /// It has one.
@@ -38,21 +38,21 @@ pub(super) enum Question {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Closing {
-    pub(super) reason: Why,
+pub(super) struct StreamClosingFrame {
+    pub(super) reason: StreamCloseReason,
 }
 
 /// Why a stream ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Why {
+pub(super) enum StreamCloseReason {
     /// There is nothing more to come, ever.
     SessionClosed,
     /// The host goes; the next one can be asked again.
     Shutdown,
 }
 
-impl Frame {
+impl HostControlFrame {
     /// The frame that a text is, where it is one.
     pub(super) fn read(text: &str) -> Option<Self> {
         // Whatever has a type is an event of some vocabulary, and may be long.
@@ -71,35 +71,38 @@ mod tests {
     #[test]
     fn frames_are_known_by_what_they_hold() {
         let opening = |open: &[&str]| {
-            Some(Frame::Opening(Opening {
+            Some(HostControlFrame::Opening(StreamOpeningFrame {
                 open: open.iter().map(|id| (*id).to_owned()).collect(),
             }))
         };
         let approval = |state| {
             let (tool_call_id, approval_id) = ("a".to_owned(), "q".to_owned());
-            Some(Frame::Approval(Approval {
+            Some(HostControlFrame::Approval(ApprovalFrame {
                 tool_call_id,
                 approval_id,
                 state,
             }))
         };
-        let closing = |reason| Some(Frame::Closing(Closing { reason }));
+        let closing = |reason| Some(HostControlFrame::Closing(StreamClosingFrame { reason }));
         for (text, expected) in [
             (r#"{"open":[]}"#, opening(&[])),
             (r#"{"open":["a","b"]}"#, opening(&["a", "b"])),
             (
                 r#"{"toolCallId":"a","approvalId":"q","state":"asked"}"#,
-                approval(Question::Asked),
+                approval(ApprovalFrameState::Asked),
             ),
             (
                 r#"{"toolCallId":"a","approvalId":"q","state":"decided"}"#,
-                approval(Question::Decided),
+                approval(ApprovalFrameState::Decided),
             ),
             (
                 r#"{"reason":"session_closed"}"#,
-                closing(Why::SessionClosed),
+                closing(StreamCloseReason::SessionClosed),
             ),
-            (r#"{"reason":"shutdown"}"#, closing(Why::Shutdown)),
+            (
+                r#"{"reason":"shutdown"}"#,
+                closing(StreamCloseReason::Shutdown),
+            ),
             (r#"{"reason":"something new"}"#, None),
             (
                 r#"{"type":"tool-call","toolCallId":"a","open":["b"]}"#,
@@ -109,7 +112,7 @@ mod tests {
             ("[]", None),
             ("no JSON", None),
         ] {
-            assert_eq!(Frame::read(text), expected, "{text}");
+            assert_eq!(HostControlFrame::read(text), expected, "{text}");
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use tokio::sync::mpsc;
 
-use super::frames::{Approval, Opening};
+use super::frames::{ApprovalFrame, StreamOpeningFrame};
 
 /// Messages that may wait to be shown. An input that comes faster waits.
 pub(super) const ROOM: usize = 64;
 
 /// Something an input tells.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum WatchInputMessage {
     /// A JSON text.
     Json(String),
     /// Something for the person who watches.
@@ -17,18 +17,18 @@ pub(super) enum Heard {
     /// What comes now has a type that says nothing, so it has to show that it holds tool events. With what to call it.
     Unproven(String),
     /// A host says which calls are open there.
-    Opening(Opening),
+    Opening(StreamOpeningFrame),
     /// A host says that somebody is asked about a call, or has answered.
-    Approval(Approval),
+    Approval(ApprovalFrame),
     /// How the connection stands now.
-    Link(Link),
+    Link(StreamLinkStatus),
     /// There is nothing more. An error is why.
     End(anyhow::Result<()>),
 }
 
 /// How a connection stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Link {
+pub(super) enum StreamLinkStatus {
     /// It stands.
     Up,
     /// It broke, and is tried again.
@@ -39,4 +39,4 @@ pub(super) enum Link {
     Closed,
 }
 
-pub(super) type Telling = mpsc::Sender<Heard>;
+pub(super) type WatchInputSender = mpsc::Sender<WatchInputMessage>;

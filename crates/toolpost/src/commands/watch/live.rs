@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use toolpost_a2a::{CallKey, Receiver};
 
-use super::frames::{Approval, Opening, Question};
+use super::frames::{ApprovalFrame, ApprovalFrameState, StreamOpeningFrame};
 
 /// Ends that are on record come at once when a stream is opened; so long is waited for them.
 const ENDS_COME_WITHIN: Duration = Duration::from_secs(2);
@@ -18,16 +18,21 @@ const ENDS_COME_WITHIN: Duration = Duration::from_secs(2);
 const MOST_ASKED: usize = 1_000;
 
 #[derive(Default)]
-pub(super) struct Live {
+pub(super) struct OpenCallTracker {
     /// Calls that are open here and not at the host, and when they are given up.
     left: Option<(Instant, Vec<CallKey>)>,
     /// The open questions of calls, by the call's id.
     asked: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl Live {
+impl OpenCallTracker {
     /// A stream begins, and its host has these calls open. What else is open here was another host's.
-    pub(super) fn opened(&mut self, opening: &Opening, receiver: &Receiver, now: Instant) {
+    pub(super) fn opened(
+        &mut self,
+        opening: &StreamOpeningFrame,
+        receiver: &Receiver,
+        now: Instant,
+    ) {
         let open: BTreeSet<&str> = opening.open.iter().map(String::as_str).collect();
         let left: Vec<CallKey> = receiver
             .parts()
@@ -53,17 +58,19 @@ impl Live {
     }
 
     /// Takes in a question or an answer. Gives the call's id where the question is new.
-    pub(super) fn asked<'a>(&mut self, approval: &'a Approval) -> Option<&'a str> {
-        let Approval {
+    pub(super) fn asked<'a>(&mut self, approval: &'a ApprovalFrame) -> Option<&'a str> {
+        let ApprovalFrame {
             tool_call_id: call,
             approval_id: question,
             state,
         } = approval;
         match state {
-            Question::Asked if self.asked.len() >= MOST_ASKED && !self.asked.contains_key(call) => {
+            ApprovalFrameState::Asked
+                if self.asked.len() >= MOST_ASKED && !self.asked.contains_key(call) =>
+            {
                 None
             }
-            Question::Asked => {
+            ApprovalFrameState::Asked => {
                 let is_new = self
                     .asked
                     .entry(call.clone())
@@ -71,7 +78,7 @@ impl Live {
                     .insert(question.clone());
                 is_new.then_some(call.as_str())
             }
-            Question::Decided => {
+            ApprovalFrameState::Decided => {
                 if let Some(open) = self.asked.get_mut(call) {
                     open.remove(question);
                     if open.is_empty() {
@@ -108,7 +115,7 @@ impl Doubt {
     }
 
     /// The receiver took in a text.
-    pub(super) fn heard(&mut self, text: &str, receiver: &Receiver) {
+    pub(super) fn accept_text(&mut self, text: &str, receiver: &Receiver) {
         self.has_spoken = true;
         if self.name.is_some() && (receiver.tally().events > 0 || is_of_an_agent(text)) {
             self.name = None;
@@ -158,8 +165,8 @@ mod tests {
 
     use super::*;
 
-    fn question(id: &str, state: Question) -> Approval {
-        Approval {
+    fn question(id: &str, state: ApprovalFrameState) -> ApprovalFrame {
+        ApprovalFrame {
             tool_call_id: "a".to_owned(),
             approval_id: id.to_owned(),
             state,
@@ -168,27 +175,30 @@ mod tests {
 
     #[test]
     fn a_call_waits_until_every_question_is_answered() {
-        let mut live = Live::default();
-        assert_eq!(live.asked(&question("1", Question::Asked)), Some("a"));
-        assert_eq!(live.asked(&question("1", Question::Asked)), None);
-        live.asked(&question("2", Question::Asked));
-        live.asked(&question("1", Question::Decided));
+        let mut live = OpenCallTracker::default();
+        assert_eq!(
+            live.asked(&question("1", ApprovalFrameState::Asked)),
+            Some("a")
+        );
+        assert_eq!(live.asked(&question("1", ApprovalFrameState::Asked)), None);
+        live.asked(&question("2", ApprovalFrameState::Asked));
+        live.asked(&question("1", ApprovalFrameState::Decided));
         assert_eq!(live.waiting().len(), 1);
-        live.asked(&question("2", Question::Decided));
-        live.asked(&question("3", Question::Decided));
+        live.asked(&question("2", ApprovalFrameState::Decided));
+        live.asked(&question("3", ApprovalFrameState::Decided));
         assert!(live.waiting().is_empty());
     }
 
     #[test]
     fn calls_that_the_host_does_not_know_are_given_up_after_a_while() {
         let mut receiver = Receiver::default();
-        let mut live = Live::default();
+        let mut live = OpenCallTracker::default();
         for id in ["a", "b"] {
             let call =
                 json!({ "type": "tool-call", "toolCallId": id, "toolName": "t", "input": {} });
             receiver.receive_value(&call);
         }
-        let opening = Opening {
+        let opening = StreamOpeningFrame {
             open: vec!["b".to_owned()],
         };
         let now = Instant::now();
@@ -217,9 +227,9 @@ mod tests {
         let mut doubt = Doubt::default();
         doubt.begin("it".to_owned(), &receiver);
         assert!(doubt.end().is_ok(), "nothing was said");
-        doubt.heard(r#"{"status":"ok"}"#, &receiver);
+        doubt.accept_text(r#"{"status":"ok"}"#, &receiver);
         assert!(doubt.end().is_err());
-        doubt.heard(r#"{"kind":"task"}"#, &receiver);
+        doubt.accept_text(r#"{"kind":"task"}"#, &receiver);
         assert!(doubt.end().is_ok() && doubt.unreadable().is_ok());
     }
 }

@@ -3,14 +3,14 @@
 use anstyle::Style;
 use serde_json::{Map, Value};
 
-use super::row::Row;
+use super::row::StyledLine;
 use crate::terminal::DIM;
 
 /// Characters of one line that are looked at. No terminal is wider.
 const LOOKED_AT: usize = 2_000;
 
 /// The first `most` lines of a value.
-pub(super) fn lines(value: &Value, style: Style, most: usize) -> Vec<Row> {
+pub(super) fn lines(value: &Value, style: Style, most: usize) -> Vec<StyledLine> {
     match value {
         Value::Null => Vec::new(),
         Value::Object(members) => match cut_short(members) {
@@ -19,26 +19,26 @@ pub(super) fn lines(value: &Value, style: Style, most: usize) -> Vec<Row> {
         },
         Value::String(text) => text_lines(text, style, most),
         Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-            vec![Row::new().foreign(style, &value.to_string(), LOOKED_AT)]
+            vec![StyledLine::new().foreign(style, &value.to_string(), LOOKED_AT)]
         }
     }
 }
 
 /// The first `most` lines of what came of a call: where a text is what it says and the rest is about it, the text first.
-pub(super) fn outcome(value: &Value, style: Style, most: usize) -> Vec<Row> {
+pub(super) fn outcome(value: &Value, style: Style, most: usize) -> Vec<StyledLine> {
     let Some((text, rest)) = text_and_rest(value) else {
         return lines(value, style, most);
     };
     let has_rest = rest.as_object().is_some_and(|rest| !rest.is_empty());
     let mut rows = text_lines(text, style, most - usize::from(has_rest));
     if has_rest {
-        rows.push(line(&rest, Row::new(), DIM));
+        rows.push(line(&rest, StyledLine::new(), DIM));
     }
     rows
 }
 
 /// The same on one line.
-pub(super) fn outcome_line(value: &Value, row: Row, style: Style) -> Row {
+pub(super) fn outcome_line(value: &Value, row: StyledLine, style: Style) -> StyledLine {
     match text_and_rest(value) {
         Some((text, _)) => in_a_line(text, row, style),
         None => line(value, row, style),
@@ -61,7 +61,7 @@ fn text_and_rest(value: &Value) -> Option<(&str, Value)> {
 }
 
 /// Any value on one line.
-pub(super) fn line(value: &Value, row: Row, style: Style) -> Row {
+pub(super) fn line(value: &Value, row: StyledLine, style: Style) -> StyledLine {
     match value {
         Value::Null => row,
         Value::Object(members) => match cut_short(members) {
@@ -123,27 +123,27 @@ impl CutShort<'_> {
     }
 }
 
-fn cut_lines(cut: &CutShort<'_>, style: Style, most: usize) -> Vec<Row> {
+fn cut_lines(cut: &CutShort<'_>, style: Style, most: usize) -> Vec<StyledLine> {
     let mut rows = text_lines(cut.preview, style, most.saturating_sub(1));
-    rows.push(Row::new().own(DIM, cut.remark()));
+    rows.push(StyledLine::new().own(DIM, cut.remark()));
     rows
 }
 
-fn member_lines(members: &Map<String, Value>, style: Style, most: usize) -> Vec<Row> {
+fn member_lines(members: &Map<String, Value>, style: Style, most: usize) -> Vec<StyledLine> {
     let shown = if members.len() <= most {
         members.len()
     } else {
         most.saturating_sub(1)
     };
-    let one = |(name, value): (&String, &Value)| member(name, value, Row::new(), style);
-    let mut rows: Vec<Row> = members.iter().take(shown).map(one).collect();
+    let one = |(name, value): (&String, &Value)| member(name, value, StyledLine::new(), style);
+    let mut rows: Vec<StyledLine> = members.iter().take(shown).map(one).collect();
     if shown < members.len() {
-        rows.push(Row::new().own(DIM, format!("… {} more", members.len() - shown)));
+        rows.push(StyledLine::new().own(DIM, format!("… {} more", members.len() - shown)));
     }
     rows
 }
 
-fn member(name: &str, value: &Value, row: Row, style: Style) -> Row {
+fn member(name: &str, value: &Value, row: StyledLine, style: Style) -> StyledLine {
     let row = row.foreign(style, name, LOOKED_AT).own(DIM, " = ");
     match value {
         Value::String(text) => in_a_line(text, row, style),
@@ -152,7 +152,7 @@ fn member(name: &str, value: &Value, row: Row, style: Style) -> Row {
 }
 
 /// The first line of a text that says something, and how many there are beside it.
-fn in_a_line(text: &str, row: Row, style: Style) -> Row {
+fn in_a_line(text: &str, row: StyledLine, style: Style) -> StyledLine {
     let text = text.trim_end();
     let mut lines = text.lines();
     let first = lines
@@ -167,7 +167,7 @@ fn in_a_line(text: &str, row: Row, style: Style) -> Row {
     }
 }
 
-fn text_lines(text: &str, style: Style, most: usize) -> Vec<Row> {
+fn text_lines(text: &str, style: Style, most: usize) -> Vec<StyledLine> {
     let text = text.trim_end();
     let all = text.lines().count();
     let shown = if all <= most {
@@ -175,13 +175,13 @@ fn text_lines(text: &str, style: Style, most: usize) -> Vec<Row> {
     } else {
         most.saturating_sub(1)
     };
-    let mut rows: Vec<Row> = text
+    let mut rows: Vec<StyledLine> = text
         .lines()
         .take(shown)
-        .map(|line| Row::new().foreign(style, line, LOOKED_AT))
+        .map(|line| StyledLine::new().foreign(style, line, LOOKED_AT))
         .collect();
     if shown < all {
-        rows.push(Row::new().own(DIM, format!("… {} more lines", all - shown)));
+        rows.push(StyledLine::new().own(DIM, format!("… {} more lines", all - shown)));
     }
     rows
 }
@@ -256,11 +256,11 @@ mod tests {
         let alone = json!({ "text": "1\n2" });
         assert_eq!(outcome(&alone, Style::new(), 3).len(), 2);
         assert_eq!(
-            outcome_line(&value, Row::new(), Style::new()).plain(80),
+            outcome_line(&value, StyledLine::new(), Style::new()).plain(80),
             "1 (3 more lines)"
         );
         assert_eq!(
-            outcome_line(&json!({ "text": "" }), Row::new(), Style::new()).plain(80),
+            outcome_line(&json!({ "text": "" }), StyledLine::new(), Style::new()).plain(80),
             "text = "
         );
     }
@@ -280,7 +280,10 @@ mod tests {
                 "x (cut short, 9 bytes in all)",
             ),
         ] {
-            assert_eq!(line(&value, Row::new(), Style::new()).plain(80), expected);
+            assert_eq!(
+                line(&value, StyledLine::new(), Style::new()).plain(80),
+                expected
+            );
         }
     }
 }

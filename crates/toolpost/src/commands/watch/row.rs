@@ -14,11 +14,11 @@ const TAB: &str = "    ";
 
 /// Pieces of text with their styles, one after the other.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Row {
+pub(super) struct StyledLine {
     pieces: Vec<(Style, String)>,
 }
 
-impl Row {
+impl StyledLine {
     pub(super) fn new() -> Self {
         Self::default()
     }
@@ -55,7 +55,7 @@ impl Row {
     }
 
     /// The styled line in at most `columns`, and how many it takes.
-    pub(super) fn fit(&self, columns: usize) -> Fitted {
+    pub(super) fn fit(&self, columns: usize) -> FittedLine {
         let whole: usize = self.pieces.iter().map(|(_, text)| width(text)).sum();
         // A text that is too wide gives its last column to the sign that says so.
         let room = if whole <= columns {
@@ -64,7 +64,7 @@ impl Row {
             columns.saturating_sub(1)
         };
         let most = room.saturating_mul(PILED).max(PILED);
-        let mut fitted = Fitted::default();
+        let mut fitted = FittedLine::default();
         let (mut plain, mut characters, mut cut) = (String::new(), 0, false);
         for (style, text) in &self.pieces {
             plain.clear();
@@ -100,7 +100,7 @@ impl Row {
 
 /// A line that is ready for a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fitted {
+pub(super) struct FittedLine {
     pub(super) text: String,
     pub(super) columns: usize,
 }
@@ -114,10 +114,10 @@ fn width(text: &str) -> usize {
 mod tests {
     use anstyle::Style;
 
-    use super::Row;
+    use super::StyledLine;
 
     fn fitted(text: &str, columns: usize) -> (String, usize) {
-        let row = Row::new().foreign(Style::new(), text, 1_000);
+        let row = StyledLine::new().foreign(Style::new(), text, 1_000);
         (row.plain(columns), row.fit(columns).columns)
     }
 
@@ -164,13 +164,13 @@ mod tests {
 
     #[test]
     fn long_texts_are_not_looked_at_to_their_end() {
-        let row = Row::new().foreign(Style::new(), &"x".repeat(1_000), 3);
+        let row = StyledLine::new().foreign(Style::new(), &"x".repeat(1_000), 3);
         assert_eq!(row.plain(80), "xxx…");
     }
 
     #[test]
     fn styles_take_no_columns_and_end_with_their_text() {
-        let row = Row::new()
+        let row = StyledLine::new()
             .own(Style::new().bold(), "name")
             .own(Style::new(), "  rest");
         let fitted = row.fit(6);

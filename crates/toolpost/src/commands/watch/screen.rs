@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use super::row::{Fitted, Row};
+use super::row::{FittedLine, StyledLine};
 
 const HIDE_CURSOR: &str = "\x1b[?25l";
 const SHOW_CURSOR: &str = "\x1b[?25h";
@@ -40,8 +40,8 @@ impl Picture {
     /// The bytes of the next frame: `settled` lines for good, then the open ones in place of those drawn before.
     pub(super) fn frame(
         &mut self,
-        settled: &[Row],
-        open: &[Row],
+        settled: &[StyledLine],
+        open: &[StyledLine],
         size: Size,
         colours: bool,
     ) -> String {
@@ -58,7 +58,7 @@ impl Picture {
         }
         self.drawn.clear();
         for (number, row) in settled.iter().chain(open).enumerate() {
-            let Fitted { text, columns } = row.fit(size.room());
+            let FittedLine { text, columns } = row.fit(size.room());
             if colours {
                 frame.push_str(&text);
             } else {
@@ -77,13 +77,13 @@ impl Picture {
 }
 
 /// A picture on stdout. The cursor comes back when it is dropped.
-pub(super) struct Screen {
+pub(super) struct WatchScreen {
     picture: Picture,
     last: String,
     colours: bool,
 }
 
-impl Screen {
+impl WatchScreen {
     pub(super) fn new() -> Self {
         Self {
             picture: Picture::default(),
@@ -97,7 +97,7 @@ impl Screen {
         Size { columns, lines }
     }
 
-    pub(super) fn draw(&mut self, settled: &[Row], open: &[Row], size: Size) {
+    pub(super) fn draw(&mut self, settled: &[StyledLine], open: &[StyledLine], size: Size) {
         let frame = self.picture.frame(settled, open, size, self.colours);
         // Where nothing moved there is nothing to write.
         if settled.is_empty() && frame == self.last {
@@ -108,7 +108,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for WatchScreen {
     fn drop(&mut self) {
         if self.picture.begun {
             let mut stdout = std::io::stdout();
@@ -178,10 +178,10 @@ mod tests {
         }
     }
 
-    fn rows(texts: &[&str]) -> Vec<Row> {
+    fn rows(texts: &[&str]) -> Vec<StyledLine> {
         texts
             .iter()
-            .map(|text| Row::new().own(Style::new(), *text))
+            .map(|text| StyledLine::new().own(Style::new(), *text))
             .collect()
     }
 
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn a_frame_obeys_the_width_and_the_wish_for_no_colours() {
         let mut picture = Picture::default();
-        let row = Row::new().own(Style::new().bold(), "0123456789");
+        let row = StyledLine::new().own(Style::new().bold(), "0123456789");
         let size = Size {
             columns: 6,
             lines: 9,

@@ -7,9 +7,9 @@ use tokio::time::{Instant, sleep, timeout};
 use toolpost_a2e::sse::{Parser, Sse};
 
 use super::{
-    connection::{Connector, Failed, Shape, reason},
-    frames::{Closing, Frame, Why},
-    heard::{Heard, Link, Telling},
+    connection::{Connector, Shape, StreamOpenFailure, reason},
+    frames::{HostControlFrame, StreamCloseReason, StreamClosingFrame},
+    heard::{StreamLinkStatus, WatchInputMessage, WatchInputSender},
 };
 
 /// Longer events and lines are left out.
@@ -71,7 +71,7 @@ impl Address {
 
 /// What becomes of a stream that ended or broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum StreamReconnectPolicy {
     /// It is opened again.
     Yes,
     /// That was it.
@@ -79,8 +79,8 @@ pub(super) enum Again {
 }
 
 /// Reads a stream until it ends for good, and tells what it says.
-pub(super) async fn read(address: Address, again: Again, to: Telling) {
-    let end = Reading {
+pub(super) async fn read(address: Address, again: StreamReconnectPolicy, to: WatchInputSender) {
+    let end = EventStreamReader {
         parser: Parser::new(LONGEST),
         to: &to,
         address: &address,
@@ -88,21 +88,21 @@ pub(super) async fn read(address: Address, again: Again, to: Telling) {
         closing: None,
     };
     let end = end.run(again).await;
-    let _ = to.send(Heard::End(end)).await;
+    let _ = to.send(WatchInputMessage::End(end)).await;
 }
 
-struct Reading<'a> {
+struct EventStreamReader<'a> {
     parser: Parser,
-    to: &'a Telling,
+    to: &'a WatchInputSender,
     address: &'a Address,
     /// The beginning of a line, of a stream of lines.
     line: Vec<u8>,
     /// Why the stream is about to end, where its host said so.
-    closing: Option<Why>,
+    closing: Option<StreamCloseReason>,
 }
 
 /// How a stream ended.
-enum Ended {
+enum StreamReadEnd {
     /// It came to its end.
     Cleanly,
     /// Its session is over.
@@ -112,44 +112,62 @@ enum Ended {
     Unheard,
 }
 
-impl Reading<'_> {
-    async fn run(mut self, again: Again) -> anyhow::Result<()> {
+impl EventStreamReader<'_> {
+    async fn run(mut self, again: StreamReconnectPolicy) -> anyhow::Result<()> {
         let connector = Connector::new(self.address)?;
         let (mut response, mut shape) = connector
             .open(self.address, None)
             .await
-            .map_err(Failed::into_error)?;
-        let _ = self.to.send(Heard::Link(Link::Up)).await;
+            .map_err(StreamOpenFailure::into_error)?;
+        let _ = self
+            .to
+            .send(WatchInputMessage::Link(StreamLinkStatus::Up))
+            .await;
         let mut tries = 0;
         loop {
             let since = Instant::now();
             let why = match self.follow(response, shape).await {
-                Ended::Unheard => return Ok(()),
-                Ended::Closed => {
-                    let _ = self.to.send(Heard::Link(Link::Closed)).await;
+                StreamReadEnd::Unheard => return Ok(()),
+                StreamReadEnd::Closed => {
+                    let _ = self
+                        .to
+                        .send(WatchInputMessage::Link(StreamLinkStatus::Closed))
+                        .await;
                     return Ok(());
                 }
-                Ended::Cleanly if again == Again::No || !self.address.goes_on() => return Ok(()),
-                Ended::Cleanly => match self.closing {
-                    Some(Why::Shutdown) => "the host stopped".to_owned(),
-                    Some(Why::SessionClosed) | None => "the host ended it".to_owned(),
+                StreamReadEnd::Cleanly
+                    if again == StreamReconnectPolicy::No || !self.address.goes_on() =>
+                {
+                    return Ok(());
+                }
+                StreamReadEnd::Cleanly => match self.closing {
+                    Some(StreamCloseReason::Shutdown) => "the host stopped".to_owned(),
+                    Some(StreamCloseReason::SessionClosed) | None => "the host ended it".to_owned(),
                 },
-                Ended::Broken(why) if again == Again::No => {
+                StreamReadEnd::Broken(why) if again == StreamReconnectPolicy::No => {
                     anyhow::bail!("{} broke off: {why}", self.address.quoted())
                 }
-                Ended::Broken(why) => why,
+                StreamReadEnd::Broken(why) => why,
             };
             if since.elapsed() >= GOOD {
                 tries = 0;
             }
-            if self.to.send(Heard::Link(Link::Lost { why })).await.is_err() {
+            if self
+                .to
+                .send(WatchInputMessage::Link(StreamLinkStatus::Lost { why }))
+                .await
+                .is_err()
+            {
                 return Ok(());
             }
             match self.open_again(&connector, &mut tries).await? {
                 Some(opened) => (response, shape) = opened,
                 None => return Ok(()),
             }
-            let _ = self.to.send(Heard::Link(Link::Back)).await;
+            let _ = self
+                .to
+                .send(WatchInputMessage::Link(StreamLinkStatus::Back))
+                .await;
         }
     }
 
@@ -164,12 +182,16 @@ impl Reading<'_> {
             *tries += 1;
             match connector.open(self.address, self.parser.last_id()).await {
                 Ok(opened) => return Ok(Some(opened)),
-                Err(Failed::Unreachable(_) | Failed::Busy(_)) if !self.to.is_closed() => {}
-                Err(Failed::Refused {
+                Err(StreamOpenFailure::Unreachable(_) | StreamOpenFailure::Busy(_))
+                    if !self.to.is_closed() => {}
+                Err(StreamOpenFailure::Refused {
                     status: StatusCode::NOT_FOUND | StatusCode::GONE,
                     ..
                 }) => {
-                    let _ = self.to.send(Heard::Link(Link::Closed)).await;
+                    let _ = self
+                        .to
+                        .send(WatchInputMessage::Link(StreamLinkStatus::Closed))
+                        .await;
                     return Ok(None);
                 }
                 Err(failed) => return Err(failed.into_error()),
@@ -178,41 +200,51 @@ impl Reading<'_> {
     }
 
     /// Reads one connection to its end.
-    async fn follow(&mut self, mut response: Response, shape: Shape) -> Ended {
+    async fn follow(&mut self, mut response: Response, shape: Shape) -> StreamReadEnd {
         self.parser.restart();
         self.line.clear();
         self.closing = None;
-        if shape != Shape::Events && !self.tell([Heard::Unproven(self.address.quoted())]).await {
-            return Ended::Unheard;
+        if shape != Shape::Events
+            && !self
+                .send_messages([WatchInputMessage::Unproven(self.address.quoted())])
+                .await
+        {
+            return StreamReadEnd::Unheard;
         }
         let is_host = self.address.goes_on();
         let mut keeps_alive = false;
         loop {
             let piece = match timeout(SILENCE, response.chunk()).await {
                 Ok(piece) => piece,
-                Err(_) if keeps_alive => return Ended::Broken("it fell silent".to_owned()),
+                Err(_) if keeps_alive => return StreamReadEnd::Broken("it fell silent".to_owned()),
                 Err(_) => continue,
             };
             let piece = match piece {
                 Ok(Some(piece)) => piece,
                 Ok(None) => {
                     let rest = std::mem::take(&mut self.line);
-                    return if self.tell(texts(&rest)).await {
-                        Ended::Cleanly
+                    return if self.send_messages(texts(&rest)).await {
+                        StreamReadEnd::Cleanly
                     } else {
-                        Ended::Unheard
+                        StreamReadEnd::Unheard
                     };
                 }
-                Err(error) => return Ended::Broken(reason(&error)),
+                Err(error) => return StreamReadEnd::Broken(reason(&error)),
             };
             let mut heard = Vec::new();
             let mut closing = self.closing;
             match shape {
                 Shape::Events => self.parser.feed(&piece, &mut |sse| match sse {
                     Sse::Event(data) => match host_frame(data).filter(|_| is_host) {
-                        Some(Frame::Opening(opening)) => heard.push(Heard::Opening(opening)),
-                        Some(Frame::Approval(approval)) => heard.push(Heard::Approval(approval)),
-                        Some(Frame::Closing(Closing { reason })) => closing = Some(reason),
+                        Some(HostControlFrame::Opening(opening)) => {
+                            heard.push(WatchInputMessage::Opening(opening));
+                        }
+                        Some(HostControlFrame::Approval(approval)) => {
+                            heard.push(WatchInputMessage::Approval(approval));
+                        }
+                        Some(HostControlFrame::Closing(StreamClosingFrame { reason })) => {
+                            closing = Some(reason);
+                        }
                         None => heard.extend(texts(data)),
                     },
                     Sse::TooLong(_) => heard.push(too_long()),
@@ -220,22 +252,22 @@ impl Reading<'_> {
                 }),
                 Shape::Lines => heard = self.lines(&piece),
                 Shape::Whole if self.line.len() + piece.len() > LONGEST => {
-                    return Ended::Broken("it is too long".to_owned());
+                    return StreamReadEnd::Broken("it is too long".to_owned());
                 }
                 Shape::Whole => self.line.extend_from_slice(&piece),
             }
             self.closing = closing;
-            if !self.tell(heard).await {
-                return Ended::Unheard;
+            if !self.send_messages(heard).await {
+                return StreamReadEnd::Unheard;
             }
-            if self.closing == Some(Why::SessionClosed) {
-                return Ended::Closed;
+            if self.closing == Some(StreamCloseReason::SessionClosed) {
+                return StreamReadEnd::Closed;
             }
         }
     }
 
     /// The lines that have come whole with a piece.
-    fn lines(&mut self, piece: &[u8]) -> Vec<Heard> {
+    fn lines(&mut self, piece: &[u8]) -> Vec<WatchInputMessage> {
         let mut heard = Vec::new();
         let mut rest = piece;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -253,7 +285,7 @@ impl Reading<'_> {
     }
 
     /// Says whether anybody listens.
-    async fn tell(&self, heard: impl IntoIterator<Item = Heard>) -> bool {
+    async fn send_messages(&self, heard: impl IntoIterator<Item = WatchInputMessage>) -> bool {
         for heard in heard {
             if self.to.send(heard).await.is_err() {
                 return false;
@@ -263,21 +295,21 @@ impl Reading<'_> {
     }
 }
 
-fn host_frame(data: &[u8]) -> Option<Frame> {
+fn host_frame(data: &[u8]) -> Option<HostControlFrame> {
     std::str::from_utf8(data)
         .ok()
-        .and_then(|text| Frame::read(text.trim()))
+        .and_then(|text| HostControlFrame::read(text.trim()))
 }
 
-fn too_long() -> Heard {
-    Heard::Note("an event is left out: it is too long".to_owned())
+fn too_long() -> WatchInputMessage {
+    WatchInputMessage::Note("an event is left out: it is too long".to_owned())
 }
 
 /// What a piece of data says, where it is text and says anything.
-fn texts(data: &[u8]) -> Option<Heard> {
+fn texts(data: &[u8]) -> Option<WatchInputMessage> {
     match std::str::from_utf8(data) {
-        Ok(text) => payload(text).map(|text| Heard::Json(text.to_owned())),
-        Err(_) => Some(Heard::Note(
+        Ok(text) => payload(text).map(|text| WatchInputMessage::Json(text.to_owned())),
+        Err(_) => Some(WatchInputMessage::Note(
             "an event is left out: it is not text".to_owned(),
         )),
     }

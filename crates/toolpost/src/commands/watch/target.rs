@@ -5,7 +5,7 @@ use reqwest::Url;
 use toolpost_store::DataDir;
 
 use super::{
-    Beginning, WatchArgs,
+    WatchArgs, WatchStartPoint,
     stream::{Address, Socket},
 };
 use crate::{environment, exit::UsageError, reach, settings};
@@ -85,7 +85,11 @@ fn session_path(session: &str) -> String {
 }
 
 /// The stream that a URL means: itself, or where it only names a host, the one of a session of it.
-fn session_url(text: &str, session: Option<&str>, from: Option<Beginning>) -> anyhow::Result<Url> {
+fn session_url(
+    text: &str,
+    session: Option<&str>,
+    from: Option<WatchStartPoint>,
+) -> anyhow::Result<Url> {
     let mut url =
         Url::parse(text).map_err(|error| UsageError(format!("`{text}` is no URL: {error}")))?;
     let is_host = url.path() == "/" && url.query().is_none();
@@ -103,7 +107,7 @@ fn session_url(text: &str, session: Option<&str>, from: Option<Beginning>) -> an
     Ok(url)
 }
 
-fn begin_at(url: &mut Url, from: Option<Beginning>) {
+fn begin_at(url: &mut Url, from: Option<WatchStartPoint>) {
     if let Some(from) = from {
         url.query_pairs_mut().append_pair("from", from.as_str());
     }
@@ -132,7 +136,7 @@ mod tests {
             (
                 host,
                 Some("s"),
-                Some(Beginning::Start),
+                Some(WatchStartPoint::Start),
                 "http://127.0.0.1:8765/sessions/s/events?from=start",
             ),
             (
@@ -144,7 +148,7 @@ mod tests {
             (
                 "http://localhost:1/sessions/s/events?vocabulary=ai-sdk",
                 None,
-                Some(Beginning::Now),
+                Some(WatchStartPoint::Now),
                 "http://localhost:1/sessions/s/events?vocabulary=ai-sdk&from=now",
             ),
         ] {

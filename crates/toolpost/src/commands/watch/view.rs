@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use tokio::time::Instant;
-use toolpost_a2a::{CallKey, Change, Receiver, Step, ToolCallPart};
+use toolpost_a2a::{CallKey, CallPartChange, CallPhase, Receiver, ToolCallPart};
 
 use super::{
     board::{Board, CLOSED},
-    card::{self, Standing},
-    heard::Link,
+    card::{self, CallCardStatus},
+    heard::StreamLinkStatus,
 };
 use crate::terminal::{self, DIM, YELLOW, clean, printable, styled};
 
@@ -42,16 +42,19 @@ impl View {
     }
 
     /// Calls changed. Those that ended are taken out of the receiver.
-    pub(super) fn show(&mut self, changes: &[Change], receiver: &mut Receiver) {
+    pub(super) fn show(&mut self, changes: &[CallPartChange], receiver: &mut Receiver) {
         for change in changes {
             match change.step {
                 // One text may tell a call from its beginning to its end, and then the end is all there is to tell.
-                Step::Started | Step::Called | Step::Progressed
+                CallPhase::Started | CallPhase::Called | CallPhase::Progressed
                     if receiver.is_open(change.call) =>
                 {
                     self.changed(change.call, receiver);
                 }
-                Step::Started | Step::Called | Step::Progressed | Step::Ended => {}
+                CallPhase::Started
+                | CallPhase::Called
+                | CallPhase::Progressed
+                | CallPhase::Ended => {}
             }
         }
         for (key, part) in receiver.take_ended() {
@@ -68,7 +71,7 @@ impl View {
                 {
                     print_news(
                         &part,
-                        Standing::Running {
+                        CallCardStatus::Running {
                             elapsed: None,
                             turn: 0,
                         },
@@ -88,7 +91,7 @@ impl View {
             Self::Cards(board) => board.ended(key, part),
             Self::Lines { begun } => {
                 begun.remove(&key);
-                print_news(part, Standing::Ended);
+                print_news(part, CallCardStatus::Ended);
             }
             Self::Json => print_json(part),
         }
@@ -104,7 +107,7 @@ impl View {
                 Self::Cards(board) => board.lost(*key, &part),
                 Self::Lines { begun } => {
                     begun.remove(key);
-                    print_news(&part, Standing::Lost);
+                    print_news(&part, CallCardStatus::Lost);
                 }
                 Self::Json => {
                     let note = format!(
@@ -131,7 +134,7 @@ impl View {
                 if let Some((_, part)) = receiver.parts().find(|(_, part)| is_new(part)) {
                     print_news(
                         &part,
-                        Standing::Waiting {
+                        CallCardStatus::Waiting {
                             elapsed: None,
                             turn: 0,
                         },
@@ -152,12 +155,14 @@ impl View {
     }
 
     /// The connection changed.
-    pub(super) fn link(&mut self, link: &Link) {
+    pub(super) fn link(&mut self, link: &StreamLinkStatus) {
         let said = match link {
-            Link::Up => None,
-            Link::Lost { why } => Some(format!("the connection is lost ({why}); trying again")),
-            Link::Back => Some("connected again".to_owned()),
-            Link::Closed => Some(CLOSED.to_owned()),
+            StreamLinkStatus::Up => None,
+            StreamLinkStatus::Lost { why } => {
+                Some(format!("the connection is lost ({why}); trying again"))
+            }
+            StreamLinkStatus::Back => Some("connected again".to_owned()),
+            StreamLinkStatus::Closed => Some(CLOSED.to_owned()),
         };
         match self {
             Self::Cards(board) => board.link(link.clone()),
@@ -184,7 +189,7 @@ impl View {
             Self::Lines { begun } => {
                 for key in &begun {
                     if let Some(part) = receiver.part(*key) {
-                        print_news(&part, Standing::LeftOpen);
+                        print_news(&part, CallCardStatus::LeftOpen);
                     }
                 }
             }
@@ -200,7 +205,7 @@ impl View {
     }
 }
 
-fn print_news(part: &ToolCallPart, standing: Standing) {
+fn print_news(part: &ToolCallPart, standing: CallCardStatus) {
     terminal::print_text(format_args!("{}\n", card::news(part, standing).plain(LINE)));
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolpost_amplifier::Transport;
+use toolpost_amplifier::ModuleTransport;
 use toolpost_model::{ErrorClass, SandboxProfile};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
@@ -81,7 +81,7 @@ impl Module {
         let planned = planned(&json!({ "depth": 2 }));
         let root = self.path("module");
         let resolved = resolve(&planned, &root).unwrap();
-        let Transport::Rust { name } = resolved.transport else {
+        let ModuleTransport::Rust { name } = resolved.transport else {
             panic!("{resolved:?}")
         };
         let variables = [

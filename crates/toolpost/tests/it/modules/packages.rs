@@ -10,8 +10,8 @@ use std::{
 use toolpost_amplifier::{ModuleId, ModuleKind};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    ChildEnvironment, CoreWish, FolderSharing, HostEnvironment, NetworkSettings, Packages,
-    PackagesError, Prepared, PythonModule, Reach, Supply,
+    ChildEnvironment, CoreWish, FolderSharing, HostEnvironment, ModuleFetchPolicy, NetworkSettings,
+    Packages, PackagesError, PreparedEnvironment, PythonModule, Supply,
 };
 
 use super::place::{Place, files, python, said};
@@ -32,7 +32,7 @@ fn wheel(place: &Place, folder: &str, name: &str, version: &str) -> PathBuf {
     path
 }
 
-fn packages(place: &Place, reach: Reach) -> Packages {
+fn packages(place: &Place, reach: ModuleFetchPolicy) -> Packages {
     let variables = [("PATH".to_owned(), std::env::var("PATH").unwrap())].into();
     Packages::new(Arc::new(Supply {
         cache: place.cache(),
@@ -71,7 +71,10 @@ fn module(place: &Place, id: &str, dependencies: &str) -> PythonModule {
     }
 }
 
-async fn prepare(packages: &Packages, modules: &[PythonModule]) -> Result<Prepared, PackagesError> {
+async fn prepare(
+    packages: &Packages,
+    modules: &[PythonModule],
+) -> Result<PreparedEnvironment, PackagesError> {
     packages.prepare(modules, CoreWish::Auto, &mut |_| ()).await
 }
 
@@ -87,7 +90,7 @@ fn word(python: &Path, package: &str) -> String {
 async fn modules_that_need_nothing_get_the_python_that_is_there() {
     let place = Place::new();
     let modules = [module(&place, "tool-a", ""), module(&place, "tool-b", "")];
-    let prepared = prepare(&packages(&place, Reach::Offline), &modules)
+    let prepared = prepare(&packages(&place, ModuleFetchPolicy::Offline), &modules)
         .await
         .unwrap();
     assert_eq!(prepared.environment.python, PathBuf::from(python()));
@@ -111,7 +114,7 @@ async fn packages_are_installed_once_into_an_environment_of_their_own() {
         "tool-a",
         &format!("'tinydep @ file://{}'", tiny.display()),
     )];
-    let offline = prepare(&packages(&place, Reach::Offline), &modules)
+    let offline = prepare(&packages(&place, ModuleFetchPolicy::Offline), &modules)
         .await
         .unwrap();
     assert_eq!(offline.failures.len(), 1);
@@ -124,7 +127,7 @@ async fn packages_are_installed_once_into_an_environment_of_their_own() {
         told.contains("`) are not installed, and nothing may be fetched\nhint: "),
         "{told}"
     );
-    let made = prepare(&packages(&place, Reach::Online), &modules)
+    let made = prepare(&packages(&place, ModuleFetchPolicy::Online), &modules)
         .await
         .unwrap();
     assert_eq!(made.failures, []);
@@ -142,7 +145,7 @@ async fn packages_are_installed_once_into_an_environment_of_their_own() {
     );
     // The same from the cache alone, without the wheel.
     fs::remove_file(&tiny).unwrap();
-    let again = prepare(&packages(&place, Reach::Offline), &modules)
+    let again = prepare(&packages(&place, ModuleFetchPolicy::Offline), &modules)
         .await
         .unwrap();
     assert_eq!(
@@ -157,7 +160,7 @@ async fn packages_are_installed_once_into_an_environment_of_their_own() {
     fs::write(module, "WORD = 'somebody else was here'\n").unwrap();
     // That is the trouble of whoever needs it.
     let modules = [modules[0].clone(), self::module(&place, "tool-b", "")];
-    let refused = prepare(&packages(&place, Reach::Online), &modules)
+    let refused = prepare(&packages(&place, ModuleFetchPolicy::Online), &modules)
         .await
         .unwrap();
     let failed: Vec<&str> = refused
@@ -209,7 +212,7 @@ async fn a_module_opens_nothing_of_this_machine_to_installers() {
             module(&place, "tool-a", &format!("'tinydep @ {address}'")),
             module(&place, "tool-b", ""),
         ];
-        let prepared = prepare(&packages(&place, Reach::Online), &modules)
+        let prepared = prepare(&packages(&place, ModuleFetchPolicy::Online), &modules)
             .await
             .unwrap();
         assert_eq!(prepared.failures.len(), 1, "{address}");
@@ -240,7 +243,7 @@ async fn what_could_not_be_had_is_tried_again() {
             &format!("'latedep @ file://{}'", late.display()),
         ),
     ];
-    let packages = packages(&place, Reach::Online);
+    let packages = packages(&place, ModuleFetchPolicy::Online);
     assert_eq!(
         prepare(&packages, &modules).await.unwrap().failures.len(),
         1
@@ -288,7 +291,7 @@ async fn to_fetch_is_to_try_again_at_once() {
             &format!("'latedep @ file://{}'", late.display()),
         ),
     ];
-    let packages = packages(&place, Reach::Online);
+    let packages = packages(&place, ModuleFetchPolicy::Online);
     assert_eq!(
         prepare(&packages, &modules).await.unwrap().failures.len(),
         1
@@ -324,7 +327,7 @@ async fn a_module_whose_packages_cannot_be_had_takes_nothing_from_the_others() {
         module(&place, "tool-b", "'no-such-package-anywhere'"),
         module(&place, "tool-c", ""),
     ];
-    let packages = packages(&place, Reach::Online);
+    let packages = packages(&place, ModuleFetchPolicy::Online);
     let prepared = prepare(&packages, &modules).await.unwrap();
     let failed: Vec<&str> = prepared
         .failures
@@ -364,7 +367,7 @@ async fn a_module_without_a_source_must_be_installed_already() {
         package: None,
         sharing: FolderSharing::OwnFolder,
     };
-    let prepared = prepare(&packages(&place, Reach::Online), &[missing])
+    let prepared = prepare(&packages(&place, ModuleFetchPolicy::Online), &[missing])
         .await
         .unwrap();
     assert!(

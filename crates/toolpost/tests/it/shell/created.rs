@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use toolpost_model::{Mode, Outcome, SandboxProfile, SandboxTier, ToolResult};
+use toolpost_model::{Outcome, PermissionMode, SandboxProfile, SandboxTier, ToolResult};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::CommandDeclaration;
 use toolpost_testkit::TestHost;
@@ -137,7 +137,7 @@ async fn declared_commands_and_commands_in_the_background_tell_it_too() {
 
 #[tokio::test]
 async fn files_that_steer_agents_are_closed_to_commands_unless_a_rule_opens_them() {
-    let shop = |rules: &'static [&'static str], mode: Mode| {
+    let shop = |rules: &'static [&'static str], mode: PermissionMode| {
         Workshop::governed(
             |plan| std::fs::write(plan.workspace.join("AGENTS.md"), "old").unwrap(),
             move |builder| builder.policy(TestHost::policy(mode, rules)),
@@ -145,13 +145,16 @@ async fn files_that_steer_agents_are_closed_to_commands_unless_a_rule_opens_them
     };
     let mut seen = BTreeMap::new();
     for (number, (rules, mode)) in [
-        (&["allow shell"][..], Mode::Default),
-        (&["allow shell", "allow fs.write(ws:**)"][..], Mode::Default),
+        (&["allow shell"][..], PermissionMode::Default),
+        (
+            &["allow shell", "allow fs.write(ws:**)"][..],
+            PermissionMode::Default,
+        ),
         (
             &["allow shell", "allow fs.write(AGENTS.md)"][..],
-            Mode::Default,
+            PermissionMode::Default,
         ),
-        (&[][..], Mode::Bypass),
+        (&[][..], PermissionMode::Bypass),
     ]
     .into_iter()
     .enumerate()

@@ -7,13 +7,13 @@ use std::{
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use toolpost_core::{Facts, Policy, PolicyEngine};
+use toolpost_core::{PermissionFacts, Policy, PolicyEngine};
 use toolpost_model::{
-    Access, Decision, Declaration, EffectClass, ErrorClass, Mode, Principal, SandboxProfile,
-    SandboxTier, ToolResult,
+    Decision, Declaration, EffectClass, ErrorClass, PermissionMode, Principal, ResourceAccess,
+    SandboxProfile, SandboxTier, ToolResult,
 };
 use toolpost_sandbox::Launcher;
-use toolpost_sources::{CommandDeclaration, CommandParameter, ParameterType};
+use toolpost_sources::{CommandDeclaration, CommandParameter, CommandParameterType};
 use toolpost_testkit::TestHost;
 
 use crate::workshop::{Plan, Workshop, facts, program, text};
@@ -23,13 +23,13 @@ const WORD: &str = "the-kept-word";
 /// Runs everything, and keeps `vault/**` and `*.key` from being read or written.
 struct Keeper {
     usual: Policy,
-    kept: Option<Access>,
+    kept: Option<ResourceAccess>,
     places: Arc<[PathBuf]>,
 }
 
 impl Keeper {
-    fn of(access: Access) -> Self {
-        let usual = TestHost::policy(Mode::Bypass, &[]);
+    fn of(access: ResourceAccess) -> Self {
+        let usual = TestHost::policy(PermissionMode::Bypass, &[]);
         Self {
             usual,
             kept: Some(access),
@@ -39,7 +39,7 @@ impl Keeper {
 }
 
 impl PolicyEngine for Keeper {
-    fn decide(&self, facts: &Facts<'_>) -> Decision {
+    fn decide(&self, facts: &PermissionFacts<'_>) -> Decision {
         self.usual.decide(facts)
     }
 
@@ -51,13 +51,13 @@ impl PolicyEngine for Keeper {
         self.kept.is_some()
     }
 
-    fn may_use(&self, path: &Path, access: Access, _: &Principal, _: Timestamp) -> bool {
+    fn may_use(&self, path: &Path, access: ResourceAccess, _: &Principal, _: Timestamp) -> bool {
         let kept = self.kept.expect("nobody asks where there are no rules");
         let inside = path
             .ancestors()
             .skip(1)
             .any(|above| above.ends_with("w/vault"));
-        let itself = kept == Access::Write && path.ends_with("w/vault");
+        let itself = kept == ResourceAccess::Write && path.ends_with("w/vault");
         let key = path.extension().is_some_and(|extension| extension == "key");
         access != kept || !(inside || itself || key)
     }
@@ -67,7 +67,7 @@ impl PolicyEngine for Keeper {
     }
 }
 
-async fn shop(access: Access, change: impl FnOnce(&mut Plan)) -> Workshop {
+async fn shop(access: ResourceAccess, change: impl FnOnce(&mut Plan)) -> Workshop {
     let shop = Workshop::governed(change, |builder| builder.policy(Keeper::of(access))).await;
     for name in [
         "vault/plan.txt",
@@ -146,7 +146,7 @@ const WAYS: &[&str] = &[
 #[tokio::test]
 async fn no_process_reads_what_is_kept() {
     for profile in [SandboxProfile::WorkspaceWrite, SandboxProfile::Network] {
-        let shop = shop(Access::Read, |plan| plan.children.profile = profile).await;
+        let shop = shop(ResourceAccess::Read, |plan| plan.children.profile = profile).await;
         let before = holders(&shop);
         let root = shop
             .path("")
@@ -177,7 +177,7 @@ async fn no_process_reads_what_is_kept() {
 
 #[tokio::test]
 async fn what_is_not_kept_can_still_be_used() {
-    let shop = shop(Access::Read, |_| {}).await;
+    let shop = shop(ResourceAccess::Read, |_| {}).await;
     for (command, expected) in [
         ("cat app/main.rs", "plain\n[exit code 0]"),
         (
@@ -204,13 +204,13 @@ async fn what_is_not_kept_can_still_be_used() {
 #[tokio::test]
 async fn a_process_in_the_background_and_a_declared_command_read_nothing_kept_either() {
     let path = CommandParameter {
-        kind: ParameterType::Path,
+        kind: CommandParameterType::Path,
         description: "a file".to_owned(),
         required: true,
         default: None,
         allow_dash: false,
     };
-    let shop = shop(Access::Read, |plan| {
+    let shop = shop(ResourceAccess::Read, |plan| {
         for (name, class) in [("show", EffectClass::Read), ("send", EffectClass::Network)] {
             let argv = ["cat", "{path}", "vault/plan.txt", "top.key"]
                 .map(str::to_owned)
@@ -260,7 +260,7 @@ async fn a_process_in_the_background_and_a_declared_command_read_nothing_kept_ei
 
 #[tokio::test]
 async fn no_process_writes_where_rules_keep_writes_out() {
-    let shop = shop(Access::Write, |_| {}).await;
+    let shop = shop(ResourceAccess::Write, |_| {}).await;
     for way in [
         "echo more >> top.key",
         "echo new > vault/new.txt",
@@ -307,7 +307,7 @@ async fn no_process_writes_where_rules_keep_writes_out() {
 
 #[tokio::test]
 async fn too_much_to_keep_apart_runs_nothing() {
-    let shop = shop(Access::Read, |_| {}).await;
+    let shop = shop(ResourceAccess::Read, |_| {}).await;
     std::fs::create_dir(shop.path("many")).unwrap();
     for number in 0..4_200 {
         std::fs::write(shop.path(&format!("many/{number}.key")), "").unwrap();
@@ -330,7 +330,7 @@ async fn too_much_to_keep_apart_runs_nothing() {
 #[tokio::test]
 async fn where_nothing_can_be_hidden_from_a_process_that_writes_it_does_not_run() {
     let tier = SandboxTier::B;
-    let shop = shop(Access::Read, |plan| {
+    let shop = shop(ResourceAccess::Read, |plan| {
         plan.launcher = Some(Launcher::with_tier_at_most(program(), tier));
     })
     .await;
@@ -375,7 +375,7 @@ async fn only_places_that_rules_name_are_searched() {
         |builder| {
             let keeper = Keeper {
                 places: Arc::new(places),
-                ..Keeper::of(Access::Read)
+                ..Keeper::of(ResourceAccess::Read)
             };
             builder.policy(keeper)
         },
@@ -403,7 +403,7 @@ async fn without_rules_about_paths_nobody_is_asked() {
         |builder| {
             builder.policy(Keeper {
                 kept: None,
-                ..Keeper::of(Access::Read)
+                ..Keeper::of(ResourceAccess::Read)
             })
         },
     )

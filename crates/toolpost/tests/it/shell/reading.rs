@@ -1,7 +1,9 @@
 //! Commands that only read: decided as reads, and kept to it.
 
 use serde_json::{Value, json};
-use toolpost_model::{ErrorClass, Mode, Outcome, SandboxProfile, SandboxTier, ToolResult};
+use toolpost_model::{
+    ErrorClass, Outcome, PermissionMode, SandboxProfile, SandboxTier, ToolResult,
+};
 use toolpost_sandbox::Launcher;
 use toolpost_testkit::TestHost;
 
@@ -10,7 +12,7 @@ use crate::workshop::{Plan, Workshop, text};
 /// A host that allows reads and asks about everything else; nobody is there to be asked.
 async fn shop(change: impl FnOnce(&mut Plan)) -> Workshop {
     let shop = Workshop::governed(change, |builder| {
-        builder.policy(TestHost::policy(Mode::Default, &[]))
+        builder.policy(TestHost::policy(PermissionMode::Default, &[]))
     })
     .await;
     shop.file("a.txt", "b\na\n");
@@ -81,7 +83,7 @@ async fn what_may_do_more_asks() {
 #[tokio::test]
 async fn a_rule_for_a_command_does_not_hold_with_a_variable_that_it_does_not_name() {
     let rules = ["allow shell(make x)", "allow shell(PATH=/bin:/usr/bin env)"];
-    let policy = TestHost::policy(Mode::Default, &rules);
+    let policy = TestHost::policy(PermissionMode::Default, &rules);
     let shop = Workshop::governed(|_| {}, |builder| builder.policy(policy)).await;
     shop.file("bin/make", "#!/bin/sh\ntouch marker\n");
     let path = shop.path("bin").display().to_string();
@@ -129,7 +131,7 @@ async fn nothing_passes_for_a_read_where_nothing_keeps_it_to_that() {
 async fn a_mode_that_only_looks_still_has_a_shell_to_look_with() {
     let shop = Workshop::governed(
         |_| {},
-        |builder| builder.policy(TestHost::policy(Mode::Plan, &[])),
+        |builder| builder.policy(TestHost::policy(PermissionMode::Plan, &[])),
     )
     .await;
     shop.file("a.txt", "seen\n");

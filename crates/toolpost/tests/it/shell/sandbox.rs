@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use toolpost_core::ToolSettings;
-use toolpost_model::{ErrorClass, Mode, Outcome, SandboxProfile, SandboxTier};
+use toolpost_model::{ErrorClass, Outcome, PermissionMode, SandboxProfile, SandboxTier};
 use toolpost_sandbox::Launcher;
 use toolpost_testkit::TestHost;
 
@@ -138,7 +138,10 @@ fn unconfined() -> Option<Launcher> {
 #[tokio::test]
 async fn without_a_sandbox_a_person_is_asked_whatever_is_allowed() {
     let allow = |builder: toolpost_core::HostBuilder| {
-        builder.policy(TestHost::policy(Mode::Default, &["allow class:execute"]))
+        builder.policy(TestHost::policy(
+            PermissionMode::Default,
+            &["allow class:execute"],
+        ))
     };
     let confined = Workshop::governed(|_| {}, allow).await;
     assert_eq!(confined.shell("true").await.outcome, Outcome::Succeeded);
@@ -165,7 +168,7 @@ async fn a_question_tells_the_confinement_that_is_really_in_force() {
         let given = launcher.tier();
         let asks = |builder: toolpost_core::HostBuilder| {
             builder
-                .policy(TestHost::policy(Mode::Default, &[]))
+                .policy(TestHost::policy(PermissionMode::Default, &[]))
                 .approvals(toolpost_core::Approvals::ASK)
         };
         let shop = Workshop::governed(|plan| plan.launcher = Some(launcher), asks).await;

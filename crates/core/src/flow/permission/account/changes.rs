@@ -1,11 +1,11 @@
 //! What would lead to another answer. Nothing is offered that was not tried.
 
 use serde::Serialize;
-use toolpost_model::{Behavior, Mode, ReasonType, Remember, Rule, RuleOrigin};
+use toolpost_model::{Behavior, PermissionMode, ReasonType, Remember, Rule, RuleOrigin};
 
 use super::super::{
     decision,
-    hearing::{Ground, Hearing, Verdict},
+    hearing::{Ground, Hearing, JudgementReport},
     policy::Policy,
     suggest,
 };
@@ -15,9 +15,9 @@ const MOST_REMOVED: usize = 8;
 
 /// Something that would lead to another answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct DecisionChange {
     /// What sort of change it is.
-    pub kind: ChangeKind,
+    pub kind: DecisionChangeKind,
     /// What to do, in a few words.
     pub text: String,
     /// The rules it is about: to be added as they stand, or to be taken away from where they stand.
@@ -34,7 +34,7 @@ pub struct Change {
 /// What sort of change leads to another answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ChangeKind {
+pub enum DecisionChangeKind {
     /// A rule more.
     AddRule,
     /// A rule less, or another in its place.
@@ -55,9 +55,9 @@ pub enum ChangeKind {
     Discover,
 }
 
-impl Change {
+impl DecisionChange {
     /// A change that is neither rule nor setting.
-    pub(crate) fn other(kind: ChangeKind, text: impl Into<String>) -> Self {
+    pub(crate) fn other(kind: DecisionChangeKind, text: impl Into<String>) -> Self {
         Self {
             kind,
             text: text.into(),
@@ -71,7 +71,7 @@ impl Change {
     pub(crate) fn setting(setting: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             setting: Some(setting.into()),
-            ..Self::other(ChangeKind::Setting, text)
+            ..Self::other(DecisionChangeKind::Setting, text)
         }
     }
 
@@ -86,12 +86,16 @@ impl Change {
     }
 }
 
-pub(super) fn of(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Vec<Change> {
+pub(super) fn of(
+    policy: &Policy,
+    hearing: &Hearing<'_>,
+    verdict: &JudgementReport<'_>,
+) -> Vec<DecisionChange> {
     let behavior = decision::behavior(policy, verdict);
     let mut changes = Vec::new();
     if behavior == Behavior::Ask {
         let text = "a person says yes (`toolpost approvals`)";
-        changes.push(Change::other(ChangeKind::Answer, text).then(Behavior::Allow));
+        changes.push(DecisionChange::other(DecisionChangeKind::Answer, text).then(Behavior::Allow));
     }
     changes.extend(without_rules(policy, hearing, verdict));
     match &verdict.decided.ground {
@@ -103,15 +107,15 @@ pub(super) fn of(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) 
                 .iter()
                 .map(|name| format!(" `{name}`"))
                 .collect::<String>();
-            changes.push(Change::other(
-                ChangeKind::Authority,
+            changes.push(DecisionChange::other(
+                DecisionChangeKind::Authority,
                 format!("the authority{name} votes otherwise"),
             ));
         }
         Ground::Said(reason) => changes.extend(said(reason.kind, hearing)),
         Ground::Opaque { .. } => {
             let text = "write the call so that it can be told beforehand what it does";
-            changes.push(Change::other(ChangeKind::Call, text));
+            changes.push(DecisionChange::other(DecisionChangeKind::Call, text));
         }
     }
     changes.extend(added_rule(policy, hearing, verdict));
@@ -123,8 +127,8 @@ pub(super) fn of(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) 
 fn without_rules<'a>(
     policy: &'a Policy,
     hearing: &Hearing<'a>,
-    verdict: &Verdict<'a>,
-) -> Option<Change> {
+    verdict: &JudgementReport<'a>,
+) -> Option<DecisionChange> {
     let behavior = decision::behavior(policy, verdict);
     let mut without: Vec<&'a Rule> = vec![verdict.decided.rule()?];
     loop {
@@ -144,7 +148,7 @@ fn without_rules<'a>(
             let lines = without.iter().map(ToString::to_string).collect();
             let text = format!("take away or change {what} {}", all.join(", "));
             return Some(
-                Change::other(ChangeKind::RemoveRule, text)
+                DecisionChange::other(DecisionChangeKind::RemoveRule, text)
                     .rules(lines)
                     .then(then),
             );
@@ -159,7 +163,7 @@ fn without_rules<'a>(
 }
 
 /// What takes away a ground that is no rule.
-fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<Change> {
+fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<DecisionChange> {
     match kind {
         ReasonType::SafetyCheck => {
             let key = hearing
@@ -168,7 +172,7 @@ fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<Change> {
                 .tool_id
                 .setting_key("approval_required");
             let setting = format!("{key}: false");
-            vec![Change::setting(
+            vec![DecisionChange::setting(
                 setting,
                 "let the tool run without approval of every call",
             )]
@@ -176,17 +180,17 @@ fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<Change> {
         // A rule that names the path is enough, and is tried below.
         ReasonType::Caution if hearing.facts.effects.caution.is_none() => Vec::new(),
         ReasonType::Caution => vec![
-            Change::setting(
+            DecisionChange::setting(
                 "protect",
                 "take the path out of what is protected, where it is about a path",
             ),
-            Change::setting(
+            DecisionChange::setting(
                 "sandbox.profile: none",
                 "say that nothing needs to confine processes, where it is about one",
             ),
         ],
-        ReasonType::Hook => vec![Change::other(
-            ChangeKind::Hook,
+        ReasonType::Hook => vec![DecisionChange::other(
+            DecisionChangeKind::Hook,
             "the hook that spoke says otherwise",
         )],
         ReasonType::Rule
@@ -199,7 +203,11 @@ fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<Change> {
 }
 
 /// A rule more: what would allow a call that asks, or deny one that runs.
-fn added_rule(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Option<Change> {
+fn added_rule(
+    policy: &Policy,
+    hearing: &Hearing<'_>,
+    verdict: &JudgementReport<'_>,
+) -> Option<DecisionChange> {
     let behavior = decision::behavior(policy, verdict);
     if behavior == Behavior::Allow {
         let name = hearing.facts.declaration.tool_id.rule_form();
@@ -226,7 +234,7 @@ fn tried(
     hearing: &Hearing<'_>,
     lines: Vec<String>,
     now: Behavior,
-) -> Option<Change> {
+) -> Option<DecisionChange> {
     let parse = |line: &String| Rule::parse(line, RuleOrigin::Cli, "a rule to try").ok();
     let rules: Option<Vec<Rule>> = lines.iter().map(parse).collect();
     let with = policy.with(&rules?).ok()?;
@@ -240,14 +248,18 @@ fn tried(
     };
     let text = format!("add {what} {}", quoted.join(", "));
     (then != now).then(|| {
-        Change::other(ChangeKind::AddRule, text)
+        DecisionChange::other(DecisionChangeKind::AddRule, text)
             .rules(lines)
             .then(then)
     })
 }
 
 /// A rule that only counts as a person's remembered answer: it answers a rule that asks.
-fn answered(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Option<Change> {
+fn answered(
+    policy: &Policy,
+    hearing: &Hearing<'_>,
+    verdict: &JudgementReport<'_>,
+) -> Option<DecisionChange> {
     let asks_always =
         |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == Remember::Never;
     if verdict.decided.behavior != Behavior::Ask || verdict.matched.iter().any(asks_always) {
@@ -256,22 +268,22 @@ fn answered(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Op
     let line = suggest::rules(policy, hearing.facts).first()?.to_string();
     let text = format!("a person's yes is remembered as `{line}`");
     Some(
-        Change::other(ChangeKind::Answer, text)
+        DecisionChange::other(DecisionChangeKind::Answer, text)
             .rules(vec![line])
             .then(Behavior::Allow),
     )
 }
 
 /// The nearest modes that decide otherwise: looser ones for a call that does not run, stricter ones for one that does.
-fn modes(policy: &Policy, hearing: &Hearing<'_>, now: Behavior) -> Vec<Change> {
-    let place = |mode: Mode| {
-        Mode::ALL
+fn modes(policy: &Policy, hearing: &Hearing<'_>, now: Behavior) -> Vec<DecisionChange> {
+    let place = |mode: PermissionMode| {
+        PermissionMode::ALL
             .iter()
             .position(|each| *each == mode)
             .unwrap_or_default()
     };
-    let (stricter, looser) = Mode::ALL.split_at(place(policy.mode));
-    let nearest: Vec<Mode> = match now {
+    let (stricter, looser) = PermissionMode::ALL.split_at(place(policy.mode));
+    let nearest: Vec<PermissionMode> = match now {
         Behavior::Allow => stricter.iter().rev().copied().collect(),
         Behavior::Ask | Behavior::Deny => looser.to_vec(),
     };
@@ -288,9 +300,10 @@ fn modes(policy: &Policy, hearing: &Hearing<'_>, now: Behavior) -> Vec<Change> {
         );
         if !seen.contains(&then) {
             seen.push(then);
-            let change = Change::setting(format!("mode: {mode}"), format!("run in mode `{mode}`"));
-            changes.push(Change {
-                kind: ChangeKind::Mode,
+            let change =
+                DecisionChange::setting(format!("mode: {mode}"), format!("run in mode `{mode}`"));
+            changes.push(DecisionChange {
+                kind: DecisionChangeKind::Mode,
                 ..change.then(then)
             });
         }

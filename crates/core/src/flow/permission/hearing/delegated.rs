@@ -2,10 +2,10 @@
 
 use toolpost_model::{Behavior, DelegatedVote, Rule, RuleRef, Selector};
 
-use super::{Ground, Heard, Hearing, Votes};
+use super::{Ground, Hearing, OrderedRule, Votes};
 use crate::flow::permission::{
     Delegation,
-    parts::{Part, Subject},
+    parts::{PermissionPart, Subject},
 };
 
 impl<'a> Hearing<'a> {
@@ -32,10 +32,10 @@ impl<'a> Hearing<'a> {
     /// An allow counts only where a rule that allows would match too.
     pub(super) fn delegated(
         &self,
-        part: &Part,
+        part: &PermissionPart,
         votes: &Votes<'a>,
     ) -> Option<(Behavior, Ground<'a>)> {
-        let mut strictest: Option<(Behavior, Heard<'a>)> = None;
+        let mut strictest: Option<(Behavior, OrderedRule<'a>)> = None;
         for heard in votes.all().filter(|heard| heard.rule.delegate.is_some()) {
             let behavior = self.effect_of(heard.rule);
             if behavior == Behavior::Allow && !self.may_allow(&heard, part) {
@@ -61,7 +61,7 @@ impl<'a> Hearing<'a> {
     /// Whether a rule would match a part if it allowed. A rule that delegates matches as generously as one that denies, so
     /// that an authority sees too many calls rather than too few. Its allow must not reach further than an allow rule:
     /// not to an outside tool that chose the name of a native one, not to the target of a redirect.
-    fn may_allow(&self, heard: &Heard<'a>, part: &Part) -> bool {
+    fn may_allow(&self, heard: &OrderedRule<'a>, part: &PermissionPart) -> bool {
         let of_tool = match &heard.rule.selector {
             Selector::Tool { tools, .. } if !tools.names_exactly(self.facts.declaration) => {
                 return false;

@@ -4,7 +4,7 @@ use toolpost_model::{
     Behavior, ClassFinding, DecisionReason, DelegatedVote, EffectClass, ReasonType, Rule, RuleRef,
 };
 
-use super::{super::policy::Policy, Heard};
+use super::{super::policy::Policy, OrderedRule};
 
 /// What became of one part, or of the call as such.
 pub(in super::super) struct Judgement<'a> {
@@ -16,10 +16,10 @@ pub(in super::super) struct Judgement<'a> {
 
 /// What a judgement stands on. The order is that in which grounds of one strictness are named.
 pub(in super::super) enum Ground<'a> {
-    Rule(Heard<'a>),
+    Rule(OrderedRule<'a>),
     /// A rule delegates to an authority, and this is its vote. `None`: the authority was not asked, which denies.
     Delegated {
-        heard: Heard<'a>,
+        heard: OrderedRule<'a>,
         vote: Option<&'a DelegatedVote>,
     },
     /// A hook's opinion or a fact about the tool or the call.
@@ -33,7 +33,7 @@ pub(in super::super) enum Ground<'a> {
 }
 
 /// Everything that was heard.
-pub(in super::super) struct Verdict<'a> {
+pub(in super::super) struct JudgementReport<'a> {
     /// The strictest of all, of equals the first by standing.
     pub(in super::super) decided: Judgement<'a>,
     /// The judgements of the parts, in their order.
@@ -98,7 +98,7 @@ impl<'a> Judgement<'a> {
     ) -> DecisionReason {
         let told = |rule: &Rule| format!("the rule `{rule}` ({})", rule.place);
         match &self.ground {
-            Ground::Rule(Heard { rule, .. }) => DecisionReason {
+            Ground::Rule(OrderedRule { rule, .. }) => DecisionReason {
                 kind: ReasonType::Rule,
                 text: rule.reason.clone().unwrap_or_else(|| told(rule)),
                 rule: Some(RuleRef::from(*rule)),

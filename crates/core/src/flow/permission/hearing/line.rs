@@ -4,20 +4,20 @@
 use toolpost_command::{SimpleCommand, SpelledIn};
 use toolpost_model::{ArgumentKind, Behavior, Rule};
 
-use super::{Heard, Hearing, Layer, Votes};
+use super::{Hearing, OrderedRule, RuleLayer, Votes};
 use crate::flow::permission::{
-    index::Place,
+    index::RulePosition,
     matcher::Matcher,
-    parts::{Part, Subject},
+    parts::{PermissionPart, Subject},
 };
 
 impl<'a> Hearing<'a> {
     /// Adds the allows that cover a command line to those of a piece of it.
     pub(super) fn add_allows_of_the_line(
         &self,
-        layer: &Layer<'a>,
-        part: &Part,
-        found: &mut Vec<Place>,
+        layer: &RuleLayer<'a>,
+        part: &PermissionPart,
+        found: &mut Vec<RulePosition>,
     ) {
         let mut piece = part;
         while let Some((line, command, spelled)) = self.line_of(piece) {
@@ -38,7 +38,10 @@ impl<'a> Hearing<'a> {
     }
 
     /// The command line that a part is a piece of.
-    fn line_of(&self, part: &Part) -> Option<(&Part, &SimpleCommand, SpelledIn)> {
+    fn line_of(
+        &self,
+        part: &PermissionPart,
+    ) -> Option<(&PermissionPart, &SimpleCommand, SpelledIn)> {
         let spelled = part.spelled_in?;
         let line = self.parts.all.get(spelled.command)?;
         match &line.subject {
@@ -51,11 +54,11 @@ impl<'a> Hearing<'a> {
 
     /// Whether an allow names what a part hides, so that nothing about it is open: in the part itself, or in a line
     /// that it is a piece of.
-    fn is_spelled(&self, part: &Part, votes: &Votes<'a>) -> bool {
+    fn is_spelled(&self, part: &PermissionPart, votes: &Votes<'a>) -> bool {
         let Subject::Command(command) = &part.subject else {
             return false;
         };
-        let spelled_by = |heard: &Heard<'a>| {
+        let spelled_by = |heard: &OrderedRule<'a>| {
             let spells = |matcher: &Matcher| {
                 let mut spelled = matcher.spells_command(command);
                 let mut piece = part;
@@ -76,7 +79,11 @@ impl<'a> Hearing<'a> {
     }
 
     /// Why a part may start what a rule denies or asks about, and which rule that is.
-    pub(super) fn hidden(&self, part: &Part, votes: &Votes<'a>) -> Option<(String, &'a Rule)> {
+    pub(super) fn hidden(
+        &self,
+        part: &PermissionPart,
+        votes: &Votes<'a>,
+    ) -> Option<(String, &'a Rule)> {
         let why = part.hides.as_ref()?;
         let guard = self.guard(ArgumentKind::Command)?;
         (!self.is_spelled(part, votes)).then(|| (why.clone(), guard))

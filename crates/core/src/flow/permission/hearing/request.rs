@@ -4,9 +4,9 @@
 //! `--mode bypass`, or who allows exactly this tool, has answered it. Anything wider, such as `allow class:execute`,
 //! `allow *.*` or the vote of a hook, was not said with this tool in mind, and the request stands.
 
-use toolpost_model::{Behavior, Mode, Rule, Selector};
+use toolpost_model::{Behavior, PermissionMode, Rule, Selector};
 
-use super::{Heard, Hearing};
+use super::{Hearing, OrderedRule};
 
 /// The request in a sentence.
 pub(super) const TEXT: &str = "the tool itself asks for approval of every call";
@@ -20,7 +20,7 @@ pub(super) struct NamingAllows<'a> {
 
 impl<'a> NamingAllows<'a> {
     /// The rule for the next part, or that there is none.
-    pub(super) fn add(&mut self, heard: Option<Heard<'a>>) {
+    pub(super) fn add(&mut self, heard: Option<OrderedRule<'a>>) {
         match heard {
             Some(heard) => self.first = self.first.or(Some(heard.rule)),
             None => self.has_gap = true,
@@ -61,8 +61,15 @@ impl<'a> Hearing<'a> {
         }
         let answer = match (self.policy.mode, allows.covering()) {
             (_, Some(rule)) => format!("the rule `{rule}` ({}) allows it by its id", rule.place),
-            (Mode::Bypass, None) => "mode `bypass` asks about nothing".to_owned(),
-            (Mode::Plan | Mode::NeverAsk | Mode::Default | Mode::Edits | Mode::Sandboxed, None) => {
+            (PermissionMode::Bypass, None) => "mode `bypass` asks about nothing".to_owned(),
+            (
+                PermissionMode::Plan
+                | PermissionMode::NeverAsk
+                | PermissionMode::Default
+                | PermissionMode::Edits
+                | PermissionMode::Sandboxed,
+                None,
+            ) => {
                 return None;
             }
         };

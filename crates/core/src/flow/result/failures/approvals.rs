@@ -3,17 +3,17 @@
 use serde_json::json;
 use toolpost_model::{ErrorClass, InvocationId, Outcome, Recoverability};
 
-use super::Failure;
+use super::HostFailure;
 use crate::flow::{
     approval::{No, TableFull},
-    result::Ending,
+    result::CallEnding,
 };
 
-pub(crate) fn approval_pending(name: &str, ask_id: InvocationId) -> Ending {
+pub(crate) fn approval_pending(name: &str, ask_id: InvocationId) -> CallEnding {
     let message = format!(
         "`{name}` has not run yet: whether it may is question `{ask_id}`, which nobody has answered"
     );
-    Failure::new(ErrorClass::ApprovalPending, message)
+    HostFailure::new(ErrorClass::ApprovalPending, message)
         .outcome(Outcome::Rejected)
         .recoverable(Recoverability::Operator)
         .hint("send the same call again once it is approved, or do something else meanwhile")
@@ -22,12 +22,12 @@ pub(crate) fn approval_pending(name: &str, ask_id: InvocationId) -> Ending {
         .ends()
 }
 
-pub(crate) fn approval_refused(name: &str, no: &No) -> Ending {
+pub(crate) fn approval_refused(name: &str, no: &No) -> CallEnding {
     let message = match &no.feedback {
         Some(feedback) => format!("`{name}` was not approved by {}: {feedback}", no.by),
         None => format!("`{name}` was not approved by {}", no.by),
     };
-    Failure::new(ErrorClass::ApprovalRejected, message)
+    HostFailure::new(ErrorClass::ApprovalRejected, message)
         .outcome(Outcome::Denied)
         .recoverable(Recoverability::Operator)
         .retry(|retry| retry.needs_approval = true)
@@ -35,8 +35,8 @@ pub(crate) fn approval_refused(name: &str, no: &No) -> Ending {
         .ends()
 }
 
-pub(crate) fn approval_expired(name: &str, ask_id: InvocationId) -> Ending {
-    Failure::new(
+pub(crate) fn approval_expired(name: &str, ask_id: InvocationId) -> CallEnding {
+    HostFailure::new(
         ErrorClass::ApprovalRejected,
         format!("`{name}` needs approval, and nobody answered in time"),
     )
@@ -49,10 +49,10 @@ pub(crate) fn approval_expired(name: &str, ask_id: InvocationId) -> Ending {
     .ends()
 }
 
-pub(crate) fn too_many_questions(full: &TableFull) -> Ending {
+pub(crate) fn too_many_questions(full: &TableFull) -> CallEnding {
     let message =
         format!("the call needs approval, and {full} already (setting `approvals.waiting`)");
-    Failure::new(ErrorClass::RateLimited, message)
+    HostFailure::new(ErrorClass::RateLimited, message)
         .outcome(Outcome::Rejected)
         .code("too_many_approvals")
         .recoverable(Recoverability::Operator)

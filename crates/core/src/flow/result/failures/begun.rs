@@ -3,10 +3,10 @@
 use serde_json::json;
 use toolpost_model::{ErrorClass, Outcome, Recoverability};
 
-use super::{super::Ending, Failure, canceled};
+use super::{super::CallEnding, HostFailure, canceled};
 use crate::{flow::invocation::CancelReason, record::journal::JournalError};
 
-pub(crate) fn canceled_while_running(reason: CancelReason, safe: bool) -> Ending {
+pub(crate) fn canceled_while_running(reason: CancelReason, safe: bool) -> CallEnding {
     let message = format!(
         "the call was stopped while it ran: {}{}",
         reason.explain(),
@@ -28,10 +28,10 @@ fn once_begun(safe: bool) -> Recoverability {
 }
 
 /// The host stopped listening to work that may go on: what it still answers, nobody hears.
-pub(crate) fn discarding(ending: Ending) -> Ending {
+pub(crate) fn discarding(ending: CallEnding) -> CallEnding {
     match ending {
-        Ending::Output(output) => Ending::Output(output),
-        Ending::Failure {
+        CallEnding::Output(output) => CallEnding::Output(output),
+        CallEnding::Failure {
             outcome,
             mut error,
             shown,
@@ -43,7 +43,7 @@ pub(crate) fn discarding(ending: Ending) -> Ending {
             error
                 .details
                 .get_or_insert_with(|| json!({ "late_answer": "discarded" }));
-            Ending::Failure {
+            CallEnding::Failure {
                 outcome,
                 error,
                 shown,
@@ -53,8 +53,8 @@ pub(crate) fn discarding(ending: Ending) -> Ending {
     }
 }
 
-pub(crate) fn timed_out(limit_ms: u128, safe: bool) -> Ending {
-    Failure::new(
+pub(crate) fn timed_out(limit_ms: u128, safe: bool) -> CallEnding {
+    HostFailure::new(
         ErrorClass::Timeout,
         format!(
             "the call was stopped at its deadline of {limit_ms} ms{}",
@@ -76,8 +76,8 @@ fn maybe_done(safe: bool) -> &'static str {
     }
 }
 
-pub(crate) fn panicked(message: &str, safe: bool) -> Ending {
-    Failure::new(
+pub(crate) fn panicked(message: &str, safe: bool) -> CallEnding {
+    HostFailure::new(
         ErrorClass::ExecutionFailed,
         format!("the tool broke: {message}"),
     )
@@ -87,8 +87,8 @@ pub(crate) fn panicked(message: &str, safe: bool) -> Ending {
     .ends()
 }
 
-pub(crate) fn outcome_unknown() -> Ending {
-    Failure::new(
+pub(crate) fn outcome_unknown() -> CallEnding {
+    HostFailure::new(
         ErrorClass::OutcomeUnknown,
         "the host died while the call ran; it may or may not have taken effect and is not run again",
     )
@@ -101,12 +101,12 @@ pub(crate) fn outcome_unknown() -> Ending {
 }
 
 /// The call ran, but its end could not be recorded: the answer must not say more than the record.
-pub(crate) fn end_not_recorded(error: &JournalError, safe: bool) -> Ending {
+pub(crate) fn end_not_recorded(error: &JournalError, safe: bool) -> CallEnding {
     let message = format!(
         "the call ran, but its end could not be recorded: {error}{}",
         maybe_done(safe)
     );
-    Failure::new(ErrorClass::JournalUnavailable, message)
+    HostFailure::new(ErrorClass::JournalUnavailable, message)
         .outcome(Outcome::Unknown)
         .code("end_not_recorded")
         .recoverable(Recoverability::Operator)
@@ -114,8 +114,8 @@ pub(crate) fn end_not_recorded(error: &JournalError, safe: bool) -> Ending {
         .ends()
 }
 
-pub(crate) fn restarted(why: &str) -> Ending {
-    Failure::new(
+pub(crate) fn restarted(why: &str) -> CallEnding {
+    HostFailure::new(
         ErrorClass::Canceled,
         format!("the host restarted before the call ran: {why}"),
     )

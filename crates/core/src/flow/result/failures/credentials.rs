@@ -3,11 +3,11 @@
 use serde_json::json;
 use toolpost_model::{ErrorClass, Outcome, Recoverability};
 
-use super::Failure;
-use crate::flow::result::Ending;
+use super::HostFailure;
+use crate::flow::result::CallEnding;
 
-pub(crate) fn credential_missing(at: &str, name: &str) -> Ending {
-    Failure::new(
+pub(crate) fn credential_missing(at: &str, name: &str) -> CallEnding {
+    HostFailure::new(
         ErrorClass::SetupRequired,
         format!("at {at}: there is no credential `{name}`"),
     )
@@ -20,8 +20,8 @@ pub(crate) fn credential_missing(at: &str, name: &str) -> Ending {
     .ends()
 }
 
-pub(crate) fn credential_not_granted(at: &str, name: &str, tool: &str) -> Ending {
-    Failure::new(
+pub(crate) fn credential_not_granted(at: &str, name: &str, tool: &str) -> CallEnding {
+    HostFailure::new(
         ErrorClass::PermissionDenied,
         format!("at {at}: the credential `{name}` is not for `{tool}`"),
     )
@@ -36,11 +36,11 @@ pub(crate) fn credential_not_granted(at: &str, name: &str, tool: &str) -> Ending
 }
 
 /// A command, path or URL cannot be decided on before it is known.
-pub(crate) fn credential_out_of_place(at: &str, name: &str) -> Ending {
+pub(crate) fn credential_out_of_place(at: &str, name: &str) -> CallEnding {
     let message = format!(
         "at {at}: rules look at this argument, so the credential `{name}` cannot stand here"
     );
-    Failure::new(ErrorClass::InvalidArguments, message)
+    HostFailure::new(ErrorClass::InvalidArguments, message)
         .code("credential_out_of_place")
         .details(json!({ "at": at, "credential": name }))
         .retry(|retry| retry.change_arguments = true)
@@ -48,10 +48,10 @@ pub(crate) fn credential_out_of_place(at: &str, name: &str) -> Ending {
 }
 
 /// The tool has a way of its own to credentials, which is bound to where they may go.
-pub(crate) fn credential_by_name(at: &str, name: &str, tool: &str) -> Ending {
+pub(crate) fn credential_by_name(at: &str, name: &str, tool: &str) -> CallEnding {
     let message =
         format!("at {at}: `{tool}` takes no references; it adds the credential `{name}` itself");
-    Failure::new(ErrorClass::InvalidArguments, message)
+    HostFailure::new(ErrorClass::InvalidArguments, message)
         .code("credential_by_name")
         .hint(format!(
             "name it in the argument `credential`: \"{name}\", for the URLs it is meant for"

@@ -3,11 +3,11 @@
 use serde_json::json;
 use toolpost_model::{
     Behavior, Decision, DecisionReason, EffectClass, Effects, ErrorClass, HiddenReason,
-    InvocationId, Mode, Outcome, PrincipalName, ReasonType, Recoverability, Refusal, RetryGuidance,
-    ShareRefusal, SourceError, ToolError, ToolFailure,
+    InputRefusal, InvocationId, Outcome, PermissionMode, PrincipalName, ReasonType, Recoverability,
+    RetryGuidance, ShareRefusal, SourceError, ToolError, ToolFailure,
 };
 
-use super::super::{Ending, failures as end, tool_failed};
+use super::super::{CallEnding, failures as end, tool_failed};
 use crate::{
     catalog::SchemaError,
     flow::{
@@ -18,15 +18,15 @@ use crate::{
     record::journal::JournalError,
 };
 
-fn parts(ending: Ending) -> (Outcome, ToolError) {
+fn parts(ending: CallEnding) -> (Outcome, ToolError) {
     match ending {
-        Ending::Failure { outcome, error, .. } => (outcome, *error),
-        Ending::Output(_) => panic!("a failure is expected"),
+        CallEnding::Failure { outcome, error, .. } => (outcome, *error),
+        CallEnding::Output(_) => panic!("a failure is expected"),
     }
 }
 
 /// Outcome, recoverability and what a retry needs, as one line: `rejected retry safe after 500`.
-fn told(ending: Ending) -> String {
+fn told(ending: CallEnding) -> String {
     let (outcome, error) = parts(ending);
     let way = match error.recoverability {
         Recoverability::Retry => "retry",
@@ -63,7 +63,7 @@ fn decision() -> Decision {
     Decision {
         behavior: Behavior::Deny,
         class: EffectClass::Write,
-        mode: Mode::Default,
+        mode: PermissionMode::Default,
         reason: DecisionReason {
             kind: ReasonType::Mode,
             text: "so".to_owned(),
@@ -80,8 +80,8 @@ fn decision() -> Decision {
     }
 }
 
-fn refusal(class: ErrorClass) -> Refusal {
-    Refusal {
+fn refusal(class: ErrorClass) -> InputRefusal {
+    InputRefusal {
         class,
         at: String::new(),
         message: "no".to_owned(),
@@ -321,7 +321,7 @@ fn the_hosts_own_ends_tell_what_can_be_done() {
         );
     }
     for (class, ending, expected) in table {
-        let Ending::Failure { error, .. } = &ending else {
+        let CallEnding::Failure { error, .. } = &ending else {
             panic!("a failure is expected")
         };
         assert_eq!(error.class, class, "{}", error.message);

@@ -5,9 +5,9 @@ pub(crate) const MOST_CALLS: u32 = 256;
 
 /// Places, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Places([u64; (MOST_CALLS / 64) as usize]);
+pub(super) struct BatchIndexSet([u64; (MOST_CALLS / 64) as usize]);
 
-impl Places {
+impl BatchIndexSet {
     /// `false`: a batch has no such place.
     pub(super) fn insert(&mut self, place: u32) -> bool {
         match self.0.get_mut((place / 64) as usize) {

@@ -5,50 +5,50 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use toolpost_model::{BatchPlace, Interrupt, InvocationId, OnFailure, Ordering};
 
-use super::{ARRIVAL, BatchRefusal, Ended, MOST_CALLS, Turn, places::Places};
+use super::{ARRIVAL, BatchCallEnd, BatchRefusal, BatchTurn, MOST_CALLS, places::BatchIndexSet};
 use crate::flow::invocation::{CancelReason, LiveCall};
 
 #[derive(Default)]
-pub(super) struct State {
-    calls: BTreeMap<u32, Slot>,
+pub(super) struct BatchState {
+    calls: BTreeMap<u32, BatchCall>,
     /// The call whose failure gave the batch up.
     given_up_by: Option<u32>,
     last_change: Option<Instant>,
 }
 
 /// One call of the batch.
-pub(super) struct Slot {
+pub(super) struct BatchCall {
     call: InvocationId,
-    depends_on: Places,
+    depends_on: BatchIndexSet,
     /// Asked for a place that no batch has, which is told once its own place is known to be free.
     asks_beyond: Option<u32>,
     ordering: Ordering,
     on_failure: OnFailure,
     arrived: Instant,
-    phase: Phase,
+    phase: BatchCallPhase,
 }
 
-enum Phase {
+enum BatchCallPhase {
     /// It has not begun.
     Waiting(Arc<LiveCall>),
     /// It may begin, and no other serial call may.
     Turn(Arc<LiveCall>),
     Running(Arc<LiveCall>, Interrupt),
-    Ended(Ended, Answer),
+    Ended(BatchCallEnd, BatchAnswerDelivery),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
+enum BatchAnswerDelivery {
     Pending,
     Given,
 }
 
-impl Slot {
+impl BatchCall {
     pub(super) fn new(place: &BatchPlace, live: &Arc<LiveCall>) -> Result<Self, BatchRefusal> {
         if place.index >= MOST_CALLS {
             return Err(BatchRefusal::Place(place.index));
         }
-        let mut depends_on = Places::default();
+        let mut depends_on = BatchIndexSet::default();
         let mut asks_beyond = None;
         for &other in &place.depends_on {
             if !depends_on.insert(other) {
@@ -62,24 +62,29 @@ impl Slot {
             ordering: place.ordering,
             on_failure: place.on_failure,
             arrived: Instant::now(),
-            phase: Phase::Waiting(Arc::clone(live)),
+            phase: BatchCallPhase::Waiting(Arc::clone(live)),
         })
     }
 
     fn has_ended(&self) -> bool {
-        matches!(self.phase, Phase::Ended(..))
+        matches!(self.phase, BatchCallPhase::Ended(..))
     }
 
     fn has_succeeded(&self) -> bool {
-        matches!(self.phase, Phase::Ended(Ended::Succeeded, _))
+        matches!(
+            self.phase,
+            BatchCallPhase::Ended(BatchCallEnd::Succeeded, _)
+        )
     }
 }
 
-impl State {
+impl BatchState {
     /// Whether a call can have its place.
-    pub(super) fn join(&self, place: &BatchPlace, slot: &Slot) -> Result<(), BatchRefusal> {
+    pub(super) fn join(&self, place: &BatchPlace, slot: &BatchCall) -> Result<(), BatchRefusal> {
         let taken_by = self.calls.get(&place.index);
-        if taken_by.is_some_and(|slot| !matches!(slot.phase, Phase::Ended(Ended::Rejected, _))) {
+        if taken_by.is_some_and(|slot| {
+            !matches!(slot.phase, BatchCallPhase::Ended(BatchCallEnd::Rejected, _))
+        }) {
             return Err(BatchRefusal::Taken(place.index));
         }
         if let Some(beyond) = slot.asks_beyond {
@@ -92,15 +97,15 @@ impl State {
             .map_or(Ok(()), |by| Err(BatchRefusal::GivenUp(by)))
     }
 
-    pub(super) fn insert(&mut self, index: u32, slot: Slot) {
+    pub(super) fn insert(&mut self, index: u32, slot: BatchCall) {
         self.calls.insert(index, slot);
         self.last_change = Some(Instant::now());
     }
 
     /// Whether the newcomer would wait for itself: by what calls depend on, and by serial ones that wait for all lower
     /// places. What has ended waits for nothing.
-    fn closes_circle(&self, index: u32, newcomer: &Slot) -> bool {
-        let waits_for = |place: u32, slot: &Slot, found: &mut Places| {
+    fn closes_circle(&self, index: u32, newcomer: &BatchCall) -> bool {
+        let waits_for = |place: u32, slot: &BatchCall, found: &mut BatchIndexSet| {
             slot.depends_on.iter().for_each(|other| {
                 found.insert(other);
             });
@@ -113,7 +118,7 @@ impl State {
                     });
             }
         };
-        let mut seen = Places::default();
+        let mut seen = BatchIndexSet::default();
         waits_for(index, newcomer, &mut seen);
         let mut open: Vec<u32> = seen.iter().collect();
         while let Some(place) = open.pop() {
@@ -123,7 +128,7 @@ impl State {
             let Some(slot) = self.calls.get(&place).filter(|slot| !slot.has_ended()) else {
                 continue;
             };
-            let mut next = Places::default();
+            let mut next = BatchIndexSet::default();
             waits_for(place, slot, &mut next);
             for other in next.iter().filter(|other| !seen.contains(*other)) {
                 open.push(other);
@@ -136,25 +141,27 @@ impl State {
     }
 
     /// A call's slot, unless another call has taken the place since.
-    fn slot(&mut self, index: u32, call: InvocationId) -> Option<&mut Slot> {
+    fn slot(&mut self, index: u32, call: InvocationId) -> Option<&mut BatchCall> {
         self.calls.get_mut(&index).filter(|slot| slot.call == call)
     }
 
-    pub(super) fn turn(&mut self, index: u32) -> Turn {
+    pub(super) fn turn(&mut self, index: u32) -> BatchTurn {
         let Some(slot) = self.calls.get(&index) else {
-            return Turn::Begin;
+            return BatchTurn::Begin;
         };
-        if !matches!(slot.phase, Phase::Waiting(_)) {
-            return Turn::Begin;
+        if !matches!(slot.phase, BatchCallPhase::Waiting(_)) {
+            return BatchTurn::Begin;
         }
         if let Some(by) = self.given_up_by {
-            return Turn::GivenUp { because_of: by };
+            return BatchTurn::GivenUp { because_of: by };
         }
         let (mut waits, mut missing, mut until) = (false, None, None);
         for place in slot.depends_on.iter() {
             match self.calls.get(&place) {
                 Some(other) if other.has_succeeded() => {}
-                Some(other) if other.has_ended() => return Turn::GivenUp { because_of: place },
+                Some(other) if other.has_ended() => {
+                    return BatchTurn::GivenUp { because_of: place };
+                }
                 Some(_) => waits = true,
                 None => {
                     waits = true;
@@ -163,9 +170,13 @@ impl State {
             }
         }
         if slot.ordering == Ordering::Serial {
-            let is_serial = |other: &Slot| other.ordering == Ordering::Serial;
-            let has_turn =
-                |other: &Slot| matches!(other.phase, Phase::Turn(_) | Phase::Running(..));
+            let is_serial = |other: &BatchCall| other.ordering == Ordering::Serial;
+            let has_turn = |other: &BatchCall| {
+                matches!(
+                    other.phase,
+                    BatchCallPhase::Turn(_) | BatchCallPhase::Running(..)
+                )
+            };
             waits |= self
                 .calls
                 .values()
@@ -177,18 +188,18 @@ impl State {
             until = self.arrival_of_lower(index, slot);
         }
         if waits || until.is_some() {
-            return Turn::Wait { missing, until };
+            return BatchTurn::Wait { missing, until };
         }
         if let Some(slot) = self.calls.get_mut(&index)
-            && let Phase::Waiting(live) = &slot.phase
+            && let BatchCallPhase::Waiting(live) = &slot.phase
         {
-            slot.phase = Phase::Turn(Arc::clone(live));
+            slot.phase = BatchCallPhase::Turn(Arc::clone(live));
         }
-        Turn::Begin
+        BatchTurn::Begin
     }
 
     /// Until when a lower place may still arrive, where one has not.
-    fn arrival_of_lower(&self, index: u32, slot: &Slot) -> Option<Instant> {
+    fn arrival_of_lower(&self, index: u32, slot: &BatchCall) -> Option<Instant> {
         let end = slot.arrived + ARRIVAL;
         let is_gap = self.calls.range(..index).count() < index as usize;
         (is_gap && Instant::now() < end).then_some(end)
@@ -199,28 +210,35 @@ impl State {
             return Err(CancelReason::SiblingFailed { place });
         }
         if let Some(slot) = self.calls.get_mut(&index)
-            && let Phase::Waiting(live) | Phase::Turn(live) = &slot.phase
+            && let BatchCallPhase::Waiting(live) | BatchCallPhase::Turn(live) = &slot.phase
         {
-            slot.phase = Phase::Running(Arc::clone(live), interrupt);
+            slot.phase = BatchCallPhase::Running(Arc::clone(live), interrupt);
         }
         Ok(())
     }
 
     /// Notes how a call ended, and tells whom that stops.
-    pub(super) fn end(&mut self, index: u32, call: InvocationId, how: Ended) -> Vec<Arc<LiveCall>> {
+    pub(super) fn end(
+        &mut self,
+        index: u32,
+        call: InvocationId,
+        how: BatchCallEnd,
+    ) -> Vec<Arc<LiveCall>> {
         self.last_change = Some(Instant::now());
         let Some(slot) = self.slot(index, call).filter(|slot| !slot.has_ended()) else {
             return Vec::new();
         };
-        slot.phase = Phase::Ended(how, Answer::Pending);
+        slot.phase = BatchCallPhase::Ended(how, BatchAnswerDelivery::Pending);
         let on_failure = slot.on_failure;
         let is_stopped: Box<dyn Fn(u32) -> bool> = match (how, on_failure) {
-            (Ended::Succeeded | Ended::GivenUp, _) | (_, OnFailure::Ignore) => return Vec::new(),
-            (Ended::Failed | Ended::Rejected, OnFailure::CancelSiblings) => {
+            (BatchCallEnd::Succeeded | BatchCallEnd::GivenUp, _) | (_, OnFailure::Ignore) => {
+                return Vec::new();
+            }
+            (BatchCallEnd::Failed | BatchCallEnd::Rejected, OnFailure::CancelSiblings) => {
                 self.given_up_by = self.given_up_by.or(Some(index));
                 Box::new(|_| true)
             }
-            (Ended::Failed | Ended::Rejected, OnFailure::CancelDependent) => {
+            (BatchCallEnd::Failed | BatchCallEnd::Rejected, OnFailure::CancelDependent) => {
                 let dependents = self.dependents_of(index);
                 Box::new(move |place| dependents.contains(place))
             }
@@ -228,17 +246,17 @@ impl State {
         let stopped = self.calls.iter().filter(|(place, _)| is_stopped(**place));
         stopped
             .filter_map(|(_, slot)| match &slot.phase {
-                Phase::Waiting(live)
-                | Phase::Turn(live)
-                | Phase::Running(live, Interrupt::Cancel) => Some(Arc::clone(live)),
-                Phase::Running(_, Interrupt::Block) | Phase::Ended(..) => None,
+                BatchCallPhase::Waiting(live)
+                | BatchCallPhase::Turn(live)
+                | BatchCallPhase::Running(live, Interrupt::Cancel) => Some(Arc::clone(live)),
+                BatchCallPhase::Running(_, Interrupt::Block) | BatchCallPhase::Ended(..) => None,
             })
             .collect()
     }
 
     /// Those that depend on a call, also by way of others.
-    fn dependents_of(&self, index: u32) -> Places {
-        let mut found = Places::default();
+    fn dependents_of(&self, index: u32) -> BatchIndexSet {
+        let mut found = BatchIndexSet::default();
         let mut open = vec![index];
         while let Some(place) = open.pop() {
             for (&other, slot) in &self.calls {
@@ -255,7 +273,12 @@ impl State {
         let Some(slot) = self.calls.get(&index) else {
             return Ok(());
         };
-        let answered = |slot: &Slot| matches!(slot.phase, Phase::Ended(_, Answer::Given));
+        let answered = |slot: &BatchCall| {
+            matches!(
+                slot.phase,
+                BatchCallPhase::Ended(_, BatchAnswerDelivery::Given)
+            )
+        };
         let until = self.arrival_of_lower(index, slot);
         if until.is_none() && self.calls.range(..index).all(|(_, lower)| answered(lower)) {
             return Ok(());
@@ -268,10 +291,12 @@ impl State {
         self.last_change = Some(Instant::now());
         if let Some(slot) = self.slot(index, call) {
             let how = match slot.phase {
-                Phase::Ended(how, _) => how,
-                Phase::Waiting(_) | Phase::Turn(_) | Phase::Running(..) => Ended::Failed,
+                BatchCallPhase::Ended(how, _) => how,
+                BatchCallPhase::Waiting(_)
+                | BatchCallPhase::Turn(_)
+                | BatchCallPhase::Running(..) => BatchCallEnd::Failed,
             };
-            slot.phase = Phase::Ended(how, Answer::Given);
+            slot.phase = BatchCallPhase::Ended(how, BatchAnswerDelivery::Given);
         }
     }
 
@@ -280,7 +305,12 @@ impl State {
     }
 
     pub(super) fn is_over_for(&self, time: Duration) -> bool {
-        let answered = |slot: &Slot| matches!(slot.phase, Phase::Ended(_, Answer::Given));
+        let answered = |slot: &BatchCall| {
+            matches!(
+                slot.phase,
+                BatchCallPhase::Ended(_, BatchAnswerDelivery::Given)
+            )
+        };
         // One that nobody has joined yet is being joined.
         self.last_change.is_some_and(|last| last.elapsed() >= time)
             && self.calls.values().all(answered)

@@ -5,11 +5,12 @@ use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use futures_util::FutureExt as _;
 use toolpost_model::{
-    Access, EffectClass, Effects, InvocationId, ResourceKey, ResourceUse, SessionId,
+    EffectClass, Effects, InvocationId, ResourceAccess, ResourceKey, ResourceUse, SessionId,
 };
 
 use super::super::{
-    Bound, Bounded, Permit, QueueFull, Scheduler, SchedulerLimits, Wanted,
+    AdmissionRequest, ConcurrencyLimit, ConcurrencyLimitSubject, Permit, QueueFull, Scheduler,
+    SchedulerLimits,
     locks::{conflict, covers},
 };
 use super::{Admission, UNDIVIDED, caller};
@@ -45,7 +46,7 @@ struct OneCall {
     uses: Vec<ResourceUse>,
     /// What it and the calls above it hold.
     held: Vec<ResourceUse>,
-    bounds: Vec<Bound>,
+    bounds: Vec<ConcurrencyLimit>,
     line: Vec<InvocationId>,
     state: State,
     /// How many that came later went before it.
@@ -124,12 +125,12 @@ impl World {
         effects.concurrency_safe = class != EffectClass::Unknown || self.random.below(2) == 0;
         for _ in 0..self.random.below(3) {
             let access = if class == EffectClass::Read {
-                Access::Read
+                ResourceAccess::Read
             } else {
-                Access::Write
+                ResourceAccess::Write
             };
             let access = if self.random.below(5) == 0 {
-                Access::Read
+                ResourceAccess::Read
             } else {
                 access
             };
@@ -138,13 +139,13 @@ impl World {
         effects
     }
 
-    fn bounds(&mut self) -> Vec<Bound> {
-        let source = |most| Bound {
-            on: Bounded::Source(SourceIndex(0)),
+    fn bounds(&mut self) -> Vec<ConcurrencyLimit> {
+        let source = |most| ConcurrencyLimit {
+            on: ConcurrencyLimitSubject::Source(SourceIndex(0)),
             most,
         };
-        let tool = |name: &str, most| Bound {
-            on: Bounded::Tool(name.parse().unwrap()),
+        let tool = |name: &str, most| ConcurrencyLimit {
+            on: ConcurrencyLimitSubject::Tool(name.parse().unwrap()),
             most,
         };
         match self.random.below(6) {
@@ -182,7 +183,7 @@ impl World {
         let admission: Admission = Box::pin(async move {
             let session = SessionId::new(session.to_string());
             let parent = parent.as_ref();
-            let wanted = Wanted {
+            let wanted = AdmissionRequest {
                 call: id,
                 principal: &caller(),
                 session: &session,
@@ -302,7 +303,7 @@ impl World {
         self.calls.iter().filter(of_session).count()
     }
 
-    fn running_within(&self, bound: &Bound) -> usize {
+    fn running_within(&self, bound: &ConcurrencyLimit) -> usize {
         let within =
             |call: &&OneCall| call.runs() && call.bounds.iter().any(|one| one.on == bound.on);
         self.calls.iter().filter(within).count()

@@ -8,7 +8,10 @@ use toolpost_model::{
     EventBody, Interrupt, NativeCallId, OnFailure, Ordering, Outcome, Stage, TraceContext,
 };
 
-use super::{Life, four_inputs::FourInputs, push, recorded::Cancellation, story::Story, words};
+use super::{
+    RecordingHost, four_inputs::FourInputs, push, recorded::ExportedCancellation,
+    story::CallEvidence, words,
+};
 use crate::record::declared::DeclaredTool;
 
 /// The face whose request ids are made by the host.
@@ -16,9 +19,9 @@ const A2A_FACE: &str = "a2a";
 
 /// Tells the policy that a call was scheduled by, once, and returns its id.
 pub(super) fn scheduler_policy(
-    story: &Story,
+    story: &CallEvidence,
     tool: Option<&DeclaredTool>,
-    life: &Life,
+    life: &RecordingHost,
     told: &mut HashSet<String>,
     lines: &mut Vec<String>,
 ) -> String {
@@ -69,7 +72,7 @@ pub(super) fn scheduler_policy(
     id
 }
 
-fn transitions(story: &Story) -> Vec<Value> {
+fn transitions(story: &CallEvidence) -> Vec<Value> {
     let mut passed: Vec<Value> = Vec::with_capacity(story.transitions.len() + 1);
     for (stage, at) in &story.transitions {
         passed.push(json!({ "status": words::state(*stage), "stage": stage, "at": at }));
@@ -83,7 +86,7 @@ fn transitions(story: &Story) -> Vec<Value> {
 
 /// The id that the caller gave its call. A caller that gave none may have sent a request id, which is its own as well; over
 /// A2A the host makes the request id of the message and the call, and that is no name the caller knows.
-fn native_call_id(story: &Story) -> Option<&str> {
+fn native_call_id(story: &CallEvidence) -> Option<&str> {
     let call = story.call.as_ref()?;
     let of_request = || {
         let request = story.request.as_ref().filter(|_| call.face != A2A_FACE)?;
@@ -92,7 +95,12 @@ fn native_call_id(story: &Story) -> Option<&str> {
     call.native_call_id.as_deref().or_else(of_request)
 }
 
-pub(super) fn invocation(story: &Story, policy: &str, life: &Life, lines: &mut Vec<String>) {
+pub(super) fn invocation(
+    story: &CallEvidence,
+    policy: &str,
+    life: &RecordingHost,
+    lines: &mut Vec<String>,
+) {
     let call = story.call.as_ref();
     let last_stage = story
         .transitions
@@ -150,7 +158,7 @@ pub(super) fn invocation(story: &Story, policy: &str, life: &Life, lines: &mut V
 }
 
 /// The call's span. Of a host that gave its calls none, only what its record has.
-fn telemetry(story: &Story, life: &Life) -> Option<Value> {
+fn telemetry(story: &CallEvidence, life: &RecordingHost) -> Option<Value> {
     let call = story.call.as_ref()?;
     let span = match &call.trace {
         Some(caller) => caller.child(story.id),
@@ -173,9 +181,9 @@ fn telemetry(story: &Story, life: &Life) -> Option<Value> {
 }
 
 /// Who stopped it, when, and whether its work obeyed.
-fn cancellation(story: &Story) -> Option<Value> {
+fn cancellation(story: &CallEvidence) -> Option<Value> {
     let told = story.met.as_ref()?.get("cancellation")?;
-    let told: Cancellation = Cancellation::deserialize(told).ok()?;
+    let told: ExportedCancellation = ExportedCancellation::deserialize(told).ok()?;
     let by = told
         .by
         .zip(told.role)
@@ -193,7 +201,7 @@ fn cancellation(story: &Story) -> Option<Value> {
     }))
 }
 
-pub(super) fn progress(story: &Story, lines: &mut Vec<String>) {
+pub(super) fn progress(story: &CallEvidence, lines: &mut Vec<String>) {
     let started = story.reached(Stage::Execute);
     for (milestone, at) in &story.progress {
         let (message, progress) = match &milestone.body {

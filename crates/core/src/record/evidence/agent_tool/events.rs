@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use toolpost_model::{Disposition, EventBody, HookEvent, InvocationId, Stage, ToolId, Verdict};
 
-use super::{Life, moment, push, recorded, story::Story, words};
+use super::{RecordingHost, moment, push, recorded, story::CallEvidence, words};
 use crate::record::{
     declared::{DeclaredTool, SurfaceBody},
     journal::StoredRecord,
@@ -13,7 +13,7 @@ use crate::record::{
 /// An event that a record of the journal tells.
 struct Of<'a> {
     row: &'a StoredRecord,
-    life: &'a Life,
+    life: &'a RecordingHost,
 }
 
 impl Of<'_> {
@@ -37,7 +37,7 @@ impl Of<'_> {
 
 pub(super) fn host_started(
     row: &StoredRecord,
-    life: &Life,
+    life: &RecordingHost,
     carried: &[InvocationId],
     lines: &mut Vec<String>,
 ) {
@@ -47,8 +47,8 @@ pub(super) fn host_started(
 
 pub(super) fn session_opened(
     row: &StoredRecord,
-    session: &recorded::Session,
-    life: &Life,
+    session: &recorded::ExportedSessionBody,
+    life: &RecordingHost,
     lines: &mut Vec<String>,
 ) {
     let data = json!({
@@ -64,7 +64,7 @@ pub(super) fn session_opened(
     );
 }
 
-pub(super) fn session_closed(row: &StoredRecord, life: &Life, lines: &mut Vec<String>) {
+pub(super) fn session_closed(row: &StoredRecord, life: &RecordingHost, lines: &mut Vec<String>) {
     Of { row, life }.push(
         lines,
         "session.closed",
@@ -74,7 +74,7 @@ pub(super) fn session_closed(row: &StoredRecord, life: &Life, lines: &mut Vec<St
     );
 }
 
-pub(super) fn pruned(row: &StoredRecord, life: &Life, lines: &mut Vec<String>) {
+pub(super) fn pruned(row: &StoredRecord, life: &RecordingHost, lines: &mut Vec<String>) {
     let data: Value = serde_json::from_str(&row.record.body).unwrap_or_else(|_| json!({}));
     Of { row, life }.push(lines, "journal.pruned", &Value::Null, "", &data);
 }
@@ -83,7 +83,7 @@ pub(super) fn declared(
     row: &StoredRecord,
     tool: &DeclaredTool,
     interface: &str,
-    life: &Life,
+    life: &RecordingHost,
     lines: &mut Vec<String>,
 ) {
     let id = &tool.declaration.tool_id;
@@ -91,7 +91,12 @@ pub(super) fn declared(
     Of { row, life }.push(lines, "tool.declared", &json!(id), &format!("/{id}"), &data);
 }
 
-pub(super) fn removed(row: &StoredRecord, id: &ToolId, life: &Life, lines: &mut Vec<String>) {
+pub(super) fn removed(
+    row: &StoredRecord,
+    id: &ToolId,
+    life: &RecordingHost,
+    lines: &mut Vec<String>,
+) {
     Of { row, life }.push(
         lines,
         "tool.removed",
@@ -104,7 +109,7 @@ pub(super) fn removed(row: &StoredRecord, id: &ToolId, life: &Life, lines: &mut 
 pub(super) fn surface(
     row: &StoredRecord,
     surface: &SurfaceBody,
-    life: &Life,
+    life: &RecordingHost,
     lines: &mut Vec<String>,
 ) {
     let data = json!({
@@ -123,8 +128,8 @@ pub(super) fn surface(
 /// loaded in one step.
 pub(super) fn discovered(
     row: &StoredRecord,
-    discovered: &recorded::Discovered,
-    life: &Life,
+    discovered: &recorded::ExportedDiscoveryBody,
+    life: &RecordingHost,
     lines: &mut Vec<String>,
 ) {
     for id in &discovered.tools {
@@ -139,8 +144,8 @@ pub(super) fn discovered(
 /// A person's answer. It may be for a call that has ended, or for several.
 pub(super) fn decided(
     row: &StoredRecord,
-    decided: &recorded::Decided,
-    life: &Life,
+    decided: &recorded::ExportedVerdictBody,
+    life: &RecordingHost,
     lines: &mut Vec<String>,
 ) {
     let (behavior, scope, feedback) = match &decided.verdict {
@@ -170,7 +175,7 @@ pub(super) fn decided(
 
 /// An event in a call's life.
 struct CallEvents<'a> {
-    story: &'a Story,
+    story: &'a CallEvidence,
     source: String,
     count: usize,
 }
@@ -195,7 +200,7 @@ impl CallEvents<'_> {
     }
 }
 
-pub(super) fn of_call(story: &Story, life: &Life, lines: &mut Vec<String>) {
+pub(super) fn of_call(story: &CallEvidence, life: &RecordingHost, lines: &mut Vec<String>) {
     let mut events = CallEvents {
         story,
         source: life.source(),
@@ -267,7 +272,7 @@ pub(super) fn of_call(story: &Story, life: &Life, lines: &mut Vec<String>) {
 /// A word on its progress, which is a record of its own, or an event that a module emitted, which is told here whole.
 fn milestones(
     events: &mut CallEvents<'_>,
-    milestone: &recorded::Milestone,
+    milestone: &recorded::ExportedMilestone,
     at: Timestamp,
     lines: &mut Vec<String>,
 ) {

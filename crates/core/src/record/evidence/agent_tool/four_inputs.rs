@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::story::Story;
+use super::story::CallEvidence;
 
 /// How many changes lie between what the model sent and each of the other inputs.
 pub(super) struct FourInputs<'a> {
-    story: &'a Story,
+    story: &'a CallEvidence,
     observable: usize,
     /// `None`: nothing was decided.
     permission: Option<usize>,
@@ -15,7 +15,7 @@ pub(super) struct FourInputs<'a> {
 }
 
 impl<'a> FourInputs<'a> {
-    pub(super) fn of(story: &'a Story) -> Self {
+    pub(super) fn of(story: &'a CallEvidence) -> Self {
         let changes = &story.inputs.changes;
         // The operator's settings fill in what is left out before hooks, events and records see the arguments.
         let observable = changes

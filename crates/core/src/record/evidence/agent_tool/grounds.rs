@@ -4,9 +4,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use toolpost_model::{Behavior, Decision, DelegatedVote, HookDeed, ReasonType, RuleRef, Stage};
 
-use super::{four_inputs::FourInputs, moment, push, recorded::Question, story::Story, words};
+use super::{
+    four_inputs::FourInputs, moment, push, recorded::ExportedQuestion, story::CallEvidence, words,
+};
 
-pub(super) fn mutations(story: &Story, lines: &mut Vec<String>) {
+pub(super) fn mutations(story: &CallEvidence, lines: &mut Vec<String>) {
     let inputs = FourInputs::of(story);
     for (place, (mutation, at)) in (1..).zip(&story.inputs.changes) {
         push(
@@ -28,7 +30,7 @@ pub(super) fn mutations(story: &Story, lines: &mut Vec<String>) {
     }
 }
 
-pub(super) fn hooks(story: &Story, lines: &mut Vec<String>) {
+pub(super) fn hooks(story: &CallEvidence, lines: &mut Vec<String>) {
     for (place, (run, at)) in (1..).zip(&story.hooks) {
         let voted = run.did.iter().find_map(|deed| match deed {
             HookDeed::Allowed => Some("allow"),
@@ -72,7 +74,7 @@ enum DecisionLine<'a> {
     /// The decision itself, with the question where a person was asked.
     Made {
         decision: &'a Decision,
-        question: Option<&'a Question>,
+        question: Option<&'a ExportedQuestion>,
         at: Timestamp,
         /// How often the arguments that it was made on had been changed.
         changes: usize,
@@ -80,12 +82,12 @@ enum DecisionLine<'a> {
 }
 
 /// How many decisions are told of a call.
-pub(super) fn count(story: &Story) -> usize {
+pub(super) fn count(story: &CallEvidence) -> usize {
     lines_of(story).count()
 }
 
 /// Each decision, behind the votes that it was delegated to.
-fn lines_of(story: &Story) -> impl Iterator<Item = DecisionLine<'_>> {
+fn lines_of(story: &CallEvidence) -> impl Iterator<Item = DecisionLine<'_>> {
     let decided_at = story
         .reached(Stage::Decide)
         .or(story.reached(Stage::Resolve))
@@ -115,13 +117,13 @@ fn lines_of(story: &Story) -> impl Iterator<Item = DecisionLine<'_>> {
 }
 
 /// The decision it went on or ended with, where that is not the one that asked.
-fn last(story: &Story) -> Option<&Decision> {
+fn last(story: &CallEvidence) -> Option<&Decision> {
     let decision = story.decision.as_ref()?;
     let asked = story.asked.last().map(|asked| &asked.decision);
     (asked != Some(decision)).then_some(decision)
 }
 
-pub(super) fn decisions(story: &Story, lines: &mut Vec<String>) {
+pub(super) fn decisions(story: &CallEvidence, lines: &mut Vec<String>) {
     let inputs = FourInputs::of(story);
     for (place, line) in (1..).zip(lines_of(story)) {
         let fields = match line {
@@ -155,7 +157,7 @@ fn rules(decision: &Decision) -> impl Iterator<Item = &RuleRef> {
 }
 
 /// The policies that decided about a call: every rule once, and the mode where it decided.
-pub(super) fn policy_refs(story: &Story) -> Vec<String> {
+pub(super) fn policy_refs(story: &CallEvidence) -> Vec<String> {
     let asked = story.asked.iter().map(|asked| &asked.decision);
     let mut refs: Vec<String> = Vec::new();
     for decision in asked.chain(last(story)) {
@@ -175,7 +177,12 @@ pub(super) fn policy_refs(story: &Story) -> Vec<String> {
 }
 
 /// A decision that a rule handed on: `passthrough`, with the authority and its answer.
-fn delegated(story: &Story, decision: &Decision, vote: &DelegatedVote, place: usize) -> Value {
+fn delegated(
+    story: &CallEvidence,
+    decision: &Decision,
+    vote: &DelegatedVote,
+    place: usize,
+) -> Value {
     let rule = &vote.rule;
     json!({
         "decision_id": format!("{}/decision/{place}", story.id),
@@ -203,7 +210,7 @@ fn delegated(story: &Story, decision: &Decision, vote: &DelegatedVote, place: us
     })
 }
 
-fn decision(story: &Story, decision: &Decision, place: usize, at: &str) -> Value {
+fn decision(story: &CallEvidence, decision: &Decision, place: usize, at: &str) -> Value {
     let by_person = decision.reason.kind == ReasonType::Approval;
     let changes = &story.inputs.changes;
     let edited = changes

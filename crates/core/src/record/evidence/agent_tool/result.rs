@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use toolpost_model::{Disposition, PersistStrategy, ToolResult};
 
-use super::{push, story::Story, words};
+use super::{push, story::CallEvidence, words};
 
 /// Whether anything was taken out of a result or of its arguments.
-fn redaction_state(story: &Story, result: &ToolResult) -> &'static str {
+fn redaction_state(story: &CallEvidence, result: &ToolResult) -> &'static str {
     if result.disposition == Disposition::Redacted {
         "withheld"
     } else if story.redacted || !result.redactions.is_empty() {
@@ -16,7 +16,7 @@ fn redaction_state(story: &Story, result: &ToolResult) -> &'static str {
     }
 }
 
-pub(super) fn result(story: &Story, lines: &mut Vec<String>) {
+pub(super) fn result(story: &CallEvidence, lines: &mut Vec<String>) {
     let Some(result) = &story.result else { return };
     let error = result.error.as_ref().map(|error| {
         let mut object = json!(error);
@@ -58,7 +58,7 @@ pub(super) fn result(story: &Story, lines: &mut Vec<String>) {
     persistence(story, result, lines);
 }
 
-fn persistence(story: &Story, result: &ToolResult, lines: &mut Vec<String>) {
+fn persistence(story: &CallEvidence, result: &ToolResult, lines: &mut Vec<String>) {
     let done = result.persistence.as_ref();
     let strategy = done.map_or(PersistStrategy::Inline, |done| done.strategy);
     let kept = done.and_then(|done| done.artifact);

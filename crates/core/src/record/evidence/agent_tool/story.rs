@@ -13,26 +13,26 @@ use super::{
 use crate::record::journal::{RecordKind, StoredRecord};
 
 /// What the records of a call tell, the newest word first.
-pub(super) struct Story {
+pub(super) struct CallEvidence {
     pub(super) id: InvocationId,
     pub(super) session: Option<SessionId>,
     pub(super) request: Option<String>,
     /// Its records, by number.
     pub(super) records: Vec<u64>,
-    pub(super) call: Option<recorded::Asked>,
+    pub(super) call: Option<recorded::ExportedCallRequest>,
     pub(super) tool_id: Option<ToolId>,
     pub(super) surface: Option<String>,
     pub(super) effects: Option<Effects>,
     /// Decisions that asked a person.
     pub(super) asked: Vec<AskingDecision>,
     pub(super) decision: Option<Decision>,
-    pub(super) approval: Option<recorded::Approval>,
+    pub(super) approval: Option<recorded::ExportedApproval>,
     pub(super) inputs: InputTrail,
     /// A record tells that it began to run, perhaps under an earlier host.
     is_started: bool,
     pub(super) redacted: bool,
     pub(super) hooks: Vec<(HookRun, Timestamp)>,
-    pub(super) progress: Vec<(recorded::Milestone, Timestamp)>,
+    pub(super) progress: Vec<(recorded::ExportedMilestone, Timestamp)>,
     pub(super) transitions: Vec<(Stage, Timestamp)>,
     /// What it met on its way, where nothing else tells.
     pub(super) met: Option<Value>,
@@ -45,13 +45,13 @@ pub(super) struct Story {
 /// A decision that asked a person.
 pub(super) struct AskingDecision {
     pub(super) decision: Decision,
-    pub(super) question: recorded::Question,
+    pub(super) question: recorded::ExportedQuestion,
     pub(super) at: Timestamp,
     /// How often the arguments that it was made on had been changed.
     pub(super) changes: usize,
 }
 
-impl Story {
+impl CallEvidence {
     pub(super) fn new(id: InvocationId, session: Option<SessionId>, at: Timestamp) -> Self {
         let millis = i64::try_from(id.unix_millis()).unwrap_or_default();
         Self {
@@ -80,7 +80,7 @@ impl Story {
     }
 
     /// Takes in the next record.
-    pub(super) fn follow(&mut self, row: &StoredRecord, mut way: recorded::Way) {
+    pub(super) fn follow(&mut self, row: &StoredRecord, mut way: recorded::ExportedCallBody) {
         let at = row.record.at;
         let begin = way.begin(at);
         self.inputs.follow(&mut way, begin);
@@ -162,7 +162,7 @@ impl AtMicros for recorded::Mutation {
     }
 }
 
-impl AtMicros for recorded::Milestone {
+impl AtMicros for recorded::ExportedMilestone {
     fn at_us(&self) -> u64 {
         self.at_us
     }

@@ -8,10 +8,10 @@ use serde_json::{Value, json, value::RawValue};
 use sha2::{Digest, Sha256};
 use toolpost_model::{
     AccessKind, CancelSupport, ClassFact, ContentDigest, EffectClass, Effects, ExecutionKind,
-    Interface, Lifecycle, Loading, SandboxProfile, ToolId,
+    Interface, Lifecycle, LoadingStrategy, SandboxProfile, ToolId,
 };
 
-use super::{ExportError, Life, events, push, words};
+use super::{ExportError, RecordingHost, events, push, words};
 use crate::record::{
     declared::{DeclaredTool, SurfaceBody, ToolTerms},
     journal::StoredRecord,
@@ -19,14 +19,14 @@ use crate::record::{
 
 /// What can be called at this point of the record.
 #[derive(Default)]
-pub(super) struct Tools {
+pub(super) struct DeclaredToolTable {
     known: HashMap<ToolId, DeclaredTool>,
     /// Declarations that were told, by their interface's id.
     told: HashSet<String>,
 }
 
 #[derive(Deserialize)]
-struct Piece<'a> {
+struct CatalogRecordPiece<'a> {
     whole: bool,
     part: u32,
     #[serde(borrow)]
@@ -39,20 +39,20 @@ struct Piece<'a> {
 }
 
 /// One declaration on its way out.
-struct Declared<'a> {
+struct DeclarationExport<'a> {
     tool: &'a DeclaredTool,
     /// Tells two states of one tool apart.
     mark: String,
     at: Timestamp,
 }
 
-impl Declared<'_> {
+impl DeclarationExport<'_> {
     fn part(&self, kind: &str) -> String {
         format!("{}/{kind}@{}", self.tool.declaration.tool_id, self.mark)
     }
 }
 
-impl Tools {
+impl DeclaredToolTable {
     pub(super) fn get(&self, id: &ToolId) -> Option<&DeclaredTool> {
         self.known.get(id)
     }
@@ -60,10 +60,10 @@ impl Tools {
     pub(super) fn catalog(
         &mut self,
         row: &StoredRecord,
-        life: &Life,
+        life: &RecordingHost,
         lines: &mut Vec<String>,
     ) -> Result<(), ExportError> {
-        let piece: Piece<'_> =
+        let piece: CatalogRecordPiece<'_> =
             serde_json::from_str(&row.record.body).map_err(ExportError::of(row))?;
         let is_news = piece.restated.is_none();
         if is_news && piece.whole && piece.part == 1 {
@@ -74,7 +74,7 @@ impl Tools {
                 serde_json::from_str(raw.get()).map_err(ExportError::of(row))?;
             let digest: [u8; 32] = Sha256::digest(raw.get().as_bytes()).into();
             let mark = ContentDigest(digest).to_hex()[..12].to_owned();
-            let declared = Declared {
+            let declared = DeclarationExport {
                 tool: &tool,
                 mark,
                 at: row.record.at,
@@ -104,7 +104,7 @@ impl Tools {
         &self,
         row: &StoredRecord,
         surface: &SurfaceBody,
-        life: &Life,
+        life: &RecordingHost,
         told: &mut HashSet<String>,
         lines: &mut Vec<String>,
     ) {
@@ -160,7 +160,7 @@ impl Tools {
     }
 }
 
-fn declaration(declared: &Declared<'_>, lines: &mut Vec<String>) {
+fn declaration(declared: &DeclarationExport<'_>, lines: &mut Vec<String>) {
     let tool = declared.tool;
     let about = &tool.declaration;
     let setup = match &about.lifecycle {
@@ -178,7 +178,7 @@ fn declaration(declared: &Declared<'_>, lines: &mut Vec<String>) {
             "search_hint": about.search_hint,
             "title": about.title,
             "description": about.description,
-            "lifecycle": words::lifecycle(&about.lifecycle, about.loading == Loading::Deferred),
+            "lifecycle": words::lifecycle(&about.lifecycle, about.loading == LoadingStrategy::Deferred),
             "setup": setup,
             "tool_kind": about.kind.as_str(),
             "capability_refs": about.requires.model_capabilities,
@@ -211,7 +211,7 @@ fn fact(class: ClassFact, tell: impl Fn(EffectClass) -> bool) -> Value {
     }
 }
 
-fn interface(declared: &Declared<'_>, lines: &mut Vec<String>) {
+fn interface(declared: &DeclarationExport<'_>, lines: &mut Vec<String>) {
     let about = &declared.tool.declaration;
     let (safety, permission) = (&about.interface.safety, &about.interface.permission);
     let is_shared = declared
@@ -231,7 +231,7 @@ fn interface(declared: &Declared<'_>, lines: &mut Vec<String>) {
             "model_input_schema": object(&about.input.schema),
             "runtime_input_schema": runtime_schema(object(&about.input.schema), &declared.tool.settings),
             "output_schema": about.output.schema.as_deref().map(object),
-            "schema_visibility": if about.loading == Loading::Deferred { "deferred" } else { "loaded" },
+            "schema_visibility": if about.loading == LoadingStrategy::Deferred { "deferred" } else { "loaded" },
             "is_enabled": about.lifecycle != Lifecycle::Disabled,
             "is_read_only": fact(safety.class, |class| class == EffectClass::Read),
             "is_concurrency_safe":
@@ -342,7 +342,7 @@ fn network_scope(interface: &Interface) -> &'static str {
     }
 }
 
-fn execution_profile(declared: &Declared<'_>, lines: &mut Vec<String>) {
+fn execution_profile(declared: &DeclarationExport<'_>, lines: &mut Vec<String>) {
     let (profile, settings) = (
         &declared.tool.declaration.interface.execution,
         &declared.tool.settings,
@@ -372,7 +372,7 @@ fn execution_profile(declared: &Declared<'_>, lines: &mut Vec<String>) {
     );
 }
 
-fn permission_profile(declared: &Declared<'_>, lines: &mut Vec<String>) {
+fn permission_profile(declared: &DeclarationExport<'_>, lines: &mut Vec<String>) {
     let interface = &declared.tool.declaration.interface;
     let profile = &interface.permission;
     let writes = match interface.safety.class {

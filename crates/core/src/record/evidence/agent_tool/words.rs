@@ -2,7 +2,7 @@
 
 use toolpost_model::{
     AccessKind, AuthorityKind, Decision, Disposition, ErrorClass, ExecutionKind, HookEvent,
-    Lifecycle, Outcome, ReasonType, RiskLevel, Rule, Scope, Stage, ToolResult,
+    Lifecycle, Outcome, ReasonType, RiskLevel, Rule, Stage, SurfaceScope, ToolResult,
 };
 
 /// The status of a result: our outcome and disposition joined.
@@ -188,13 +188,13 @@ pub(super) fn access(kind: AccessKind) -> &'static str {
     }
 }
 
-pub(super) fn scope(scope: Scope) -> &'static str {
+pub(super) fn scope(scope: SurfaceScope) -> &'static str {
     match scope {
-        Scope::Turn => "turn",
-        Scope::Task => "task",
-        Scope::Session => "session",
-        Scope::Tenant => "tenant",
-        Scope::Skill => "skill",
-        Scope::ModelRequest => "model_request",
+        SurfaceScope::Turn => "turn",
+        SurfaceScope::Task => "task",
+        SurfaceScope::Session => "session",
+        SurfaceScope::Tenant => "tenant",
+        SurfaceScope::Skill => "skill",
+        SurfaceScope::ModelRequest => "model_request",
     }
 }

@@ -6,7 +6,7 @@ use proptest::{prelude::*, sample::Index};
 use toolpost_model::Redactions;
 
 use super::{
-    super::{CallRedactor, KnownSecrets, Redactor, StreamRedactor, Window, runs::Runs},
+    super::{CallRedactor, KnownSecrets, RedactionWindow, Redactor, StreamRedactor, runs::Runs},
     found::EXAMPLES,
     host,
 };
@@ -191,7 +191,7 @@ fn beginnings_within_one_another_are_read_once() {
         for is_last in [true, false] {
             let mut runs = Runs::default();
             host().search(
-                Window {
+                RedactionWindow {
                     bytes: text.as_bytes(),
                     is_last,
                 },

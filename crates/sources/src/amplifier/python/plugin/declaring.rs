@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use toolpost_a2e::ToolDefinition;
 use toolpost_amplifier::{ModuleId, ToolSpec};
 use toolpost_model::{
-    ArgumentKind, ArgumentMeaning, CancelSupport, ClassFact, Declaration, ExecutionKind, Loading,
-    PersistStrategy, SourceProblem, ToolId,
+    ArgumentKind, ArgumentMeaning, CancelSupport, ClassFact, Declaration, ExecutionKind,
+    LoadingStrategy, PersistStrategy, SourceProblem, ToolId,
 };
 
 use super::{
@@ -40,7 +40,7 @@ pub(in super::super) fn declare_tool(
     declaration.version = definition.version;
     declaration.toolkit = definition.toolkit.unwrap_or_default();
     if definition.defer_loading {
-        declaration.loading = Loading::Deferred;
+        declaration.loading = LoadingStrategy::Deferred;
     }
     runs_in_process(&mut declaration);
     declaration.interface.execution.streaming = definition.streaming;
@@ -59,7 +59,7 @@ pub(in super::super) fn declare_dispatch(
         taker.kind
     );
     let mut declaration = declare_message(id, &about, taker, required);
-    declaration.loading = Loading::Companion;
+    declaration.loading = LoadingStrategy::Companion;
     declaration.interface.safety.class =
         ClassFact::Always(message_standing(message_name(&taker.kind)).class());
     declaration
@@ -72,7 +72,7 @@ pub(in super::super) fn declare_step(taker: &MessageTaker, required: &[String]) 
         taker.kind, taker.plugin
     );
     let mut declaration = declare_message(taker.step.clone(), &about, taker, required);
-    declaration.loading = Loading::Internal;
+    declaration.loading = LoadingStrategy::Internal;
     // The dispatching call is denied or allowed by its class; a step is never denied before its call is made.
     declaration.interface.safety.class = ClassFact::ByInput;
     // A rule that denies the message, or asks about it, is about every way to a plugin, also that of another plugin.

@@ -18,16 +18,19 @@ use tokio::{
     time::timeout,
 };
 use toolpost_model::{CallContext, EventBody, LogLevel, NestedCall, OutputStream};
-use toolpost_sandbox::Process;
+use toolpost_sandbox::SandboxedProcess;
 
 use super::{
     super::{
         CoreInUse,
         plugin::{self, PluginOutlet},
-        protocol::{Ask, Numbered, Order, Stream, Tag, Word},
+        protocol::{
+            Ask, BridgeLineTag, BridgeOrder, BridgeOutputStream, NumberedBridgeOrder,
+            UnsolicitedBridgeLine,
+        },
         source::ASK,
     },
-    Desk, Gone,
+    BridgeExit, BridgeRequestRegistry,
 };
 use crate::native::OutputEvents;
 
@@ -44,7 +47,7 @@ const MOST_LINES: usize = 500;
 
 /// What concerns no single call.
 #[derive(Debug)]
-pub(in super::super) enum Told {
+pub(in super::super) enum BridgeNotice {
     /// A line for the operator.
     Line(String),
     /// The tools of a mount are not what they were.
@@ -72,11 +75,11 @@ impl CallSide {
         Self { context, streams }
     }
 
-    fn printed(&self, stream: Stream, bytes: &[u8]) {
+    fn printed(&self, stream: BridgeOutputStream, bytes: &[u8]) {
         let mut streams = self.streams.lock();
         let events = match stream {
-            Stream::Stdout => &mut streams[0],
-            Stream::Stderr => &mut streams[1],
+            BridgeOutputStream::Stdout => &mut streams[0],
+            BridgeOutputStream::Stderr => &mut streams[1],
         };
         events.add(bytes);
         if events.due().is_some_and(|due| due <= Instant::now()) {
@@ -93,10 +96,10 @@ impl CallSide {
 }
 
 /// Where what is heard goes.
-pub(super) struct Ears {
-    pub(super) desk: Arc<Desk>,
+pub(super) struct BridgeOutputReader {
+    pub(super) desk: Arc<BridgeRequestRegistry>,
     pub(super) orders: mpsc::WeakUnboundedSender<Vec<u8>>,
-    pub(super) told: mpsc::UnboundedSender<Told>,
+    pub(super) told: mpsc::UnboundedSender<BridgeNotice>,
     pub(super) outlet: Arc<PluginOutlet>,
     /// A longer line is no line of ours.
     pub(super) longest: usize,
@@ -104,23 +107,23 @@ pub(super) struct Ears {
     pub(super) lines: AtomicUsize,
 }
 
-type Ready = oneshot::Sender<Result<CoreInUse, String>>;
+type BridgeReadySender = oneshot::Sender<Result<CoreInUse, String>>;
 
 /// Keeps a process until its end, and tells everybody who waits.
 pub(super) async fn keep(
-    mut process: Process,
+    mut process: SandboxedProcess,
     lines: OwnedReadHalf,
-    ears: Ears,
-    ready: Ready,
+    ears: BridgeOutputReader,
+    ready: BridgeReadySender,
     mut ending: mpsc::UnboundedReceiver<String>,
-    gone: watch::Sender<Option<Arc<Gone>>>,
+    gone: watch::Sender<Option<Arc<BridgeExit>>>,
 ) {
     let (stdout, stderr) = (process.take_stdout(), process.take_stderr());
     let last_words = Mutex::new(Vec::new());
     let heard = async {
         tokio::join!(
-            ears.hear_pipe(stdout, Stream::Stdout, &last_words),
-            ears.hear_pipe(stderr, Stream::Stderr, &last_words)
+            ears.hear_pipe(stdout, BridgeOutputStream::Stdout, &last_words),
+            ears.hear_pipe(stderr, BridgeOutputStream::Stderr, &last_words)
         )
     };
     let mut heard = std::pin::pin!(heard.fuse());
@@ -163,7 +166,7 @@ pub(super) async fn keep(
     }
     let words = last_words.lock();
     let last_words = String::from_utf8_lossy(&words).into_owned();
-    let told = Arc::new(Gone {
+    let told = Arc::new(BridgeExit {
         ended,
         because,
         unwanted,
@@ -173,9 +176,13 @@ pub(super) async fn keep(
     ears.desk.fail(&told);
 }
 
-impl Ears {
+impl BridgeOutputReader {
     /// Hears every line. `Some`: what it said cannot be borne.
-    async fn hear(&self, mut lines: OwnedReadHalf, mut ready: Option<Ready>) -> Option<String> {
+    async fn hear(
+        &self,
+        mut lines: OwnedReadHalf,
+        mut ready: Option<BridgeReadySender>,
+    ) -> Option<String> {
         let mut buffer: Vec<u8> = Vec::with_capacity(64 << 10);
         let mut looked = 0;
         for turn in 1_u64.. {
@@ -204,11 +211,11 @@ impl Ears {
         None
     }
 
-    fn heard(&self, line: Vec<u8>, ready: &mut Option<Ready>) {
-        let Ok(tag) = serde_json::from_slice::<Tag>(&line) else {
-            let _ = self
-                .told
-                .send(Told::Line("a line of the bridge cannot be read".to_owned()));
+    fn heard(&self, line: Vec<u8>, ready: &mut Option<BridgeReadySender>) {
+        let Ok(tag) = serde_json::from_slice::<BridgeLineTag>(&line) else {
+            let _ = self.told.send(BridgeNotice::Line(
+                "a line of the bridge cannot be read".to_owned(),
+            ));
             return;
         };
         if let Some(id) = tag.id {
@@ -220,18 +227,19 @@ impl Ears {
             }
             return;
         }
-        match serde_json::from_slice::<Word>(&line) {
+        match serde_json::from_slice::<UnsolicitedBridgeLine>(&line) {
             Ok(word) => self.word(word, ready),
             Err(error) => {
                 let line = format!("a `{}` of the bridge cannot be read: {error}", tag.kind);
-                let _ = self.told.send(Told::Line(line));
+                let _ = self.told.send(BridgeNotice::Line(line));
             }
         }
     }
 
-    fn word(&self, word: Word, ready: &mut Option<Ready>) {
-        if let Word::Push { mount, .. } | Word::Capability { mount, .. } | Word::Tools { mount } =
-            &word
+    fn word(&self, word: UnsolicitedBridgeLine, ready: &mut Option<BridgeReadySender>) {
+        if let UnsolicitedBridgeLine::Push { mount, .. }
+        | UnsolicitedBridgeLine::Capability { mount, .. }
+        | UnsolicitedBridgeLine::Tools { mount } = &word
             && !self.desk.mounts.lock().contains(mount)
         {
             return self.line(
@@ -239,26 +247,26 @@ impl Ears {
             );
         }
         match word {
-            Word::Ready { core, note } => {
+            UnsolicitedBridgeLine::Ready { core, note } => {
                 if let Some(note) = note {
-                    let _ = self.told.send(Told::Line(note));
+                    let _ = self.told.send(BridgeNotice::Line(note));
                 }
                 if let Some(ready) = ready.take() {
                     let _ = ready.send(Ok(core));
                 }
             }
-            Word::Refused { message } => {
+            UnsolicitedBridgeLine::Refused { message } => {
                 if let Some(ready) = ready.take() {
                     let _ = ready.send(Err(message));
                 }
             }
-            Word::Ask { ask, call, what } => self.asked(ask, call, what),
-            Word::Output { call, stream, text } => {
+            UnsolicitedBridgeLine::Ask { ask, call, what } => self.asked(ask, call, what),
+            UnsolicitedBridgeLine::Output { call, stream, text } => {
                 if let Some(call) = self.desk.call(call) {
                     call.printed(stream, text.as_bytes());
                 }
             }
-            Word::Event {
+            UnsolicitedBridgeLine::Event {
                 call,
                 event,
                 at,
@@ -270,23 +278,25 @@ impl Ears {
                     call.context.emit(body);
                 }
             }
-            Word::PluginEvent { call, kind, data } => {
+            UnsolicitedBridgeLine::PluginEvent { call, kind, data } => {
                 if let Some(call) = self.desk.call(call) {
                     call.context.emit(plugin::event_body(kind, data));
                 }
             }
-            Word::Push { mount, message } => self.outlet.push(mount, message),
-            Word::Audit { entry } => self.outlet.audit(entry),
-            Word::Note {
+            UnsolicitedBridgeLine::Push { mount, message } => self.outlet.push(mount, message),
+            UnsolicitedBridgeLine::Audit { entry } => self.outlet.audit(entry),
+            UnsolicitedBridgeLine::Note {
                 call,
                 level,
                 message,
                 status,
             } => self.noted(call, &level, message, status),
-            Word::Capability { mount, name, value } => {
-                let _ = self.told.send(Told::Capability { mount, name, value });
+            UnsolicitedBridgeLine::Capability { mount, name, value } => {
+                let _ = self
+                    .told
+                    .send(BridgeNotice::Capability { mount, name, value });
             }
-            Word::Mounting { mount, place } => {
+            UnsolicitedBridgeLine::Mounting { mount, place } => {
                 self.desk
                     .mounting
                     .lock()
@@ -294,7 +304,7 @@ impl Ears {
                     .or_default()
                     .insert(place);
             }
-            Word::Settled { mount, place } => {
+            UnsolicitedBridgeLine::Settled { mount, place } => {
                 self.desk
                     .mounting
                     .lock()
@@ -302,11 +312,11 @@ impl Ears {
                     .or_default()
                     .remove(&place);
             }
-            Word::Stuck { module } => {
-                let _ = self.told.send(Told::Stuck { module });
+            UnsolicitedBridgeLine::Stuck { module } => {
+                let _ = self.told.send(BridgeNotice::Stuck { module });
             }
-            Word::Tools { mount } => {
-                let _ = self.told.send(Told::Tools { mount });
+            UnsolicitedBridgeLine::Tools { mount } => {
+                let _ = self.told.send(BridgeNotice::Tools { mount });
             }
         }
     }
@@ -322,7 +332,7 @@ impl Ears {
     /// Tells the operator, but not for ever.
     fn line(&self, line: String) {
         if self.lines.fetch_add(1, Ordering::Relaxed) < MOST_LINES {
-            let _ = self.told.send(Told::Line(line));
+            let _ = self.told.send(BridgeNotice::Line(line));
         }
     }
 
@@ -334,7 +344,7 @@ impl Ears {
         let Some(call) = self.desk.call(call) else {
             send(
                 &orders,
-                Order::Refuse {
+                BridgeOrder::Refuse {
                     ask,
                     error: "the call has ended".to_owned(),
                 },
@@ -354,22 +364,22 @@ impl Ears {
                     let told = toolpost_amplifier::of_result(&result);
                     let mut value = told.to_value();
                     value["text"] = json!(result.model_text());
-                    Order::Answer { ask, value }
+                    BridgeOrder::Answer { ask, value }
                 }
                 (Ok(result), Ask::Approval { .. }) => {
                     let reason = result.error.as_ref().map(|error| error.message.clone());
                     let value =
                         json!({ "approved": result.outcome.is_success(), "reason": reason });
-                    Order::Answer { ask, value }
+                    BridgeOrder::Answer { ask, value }
                 }
                 (Ok(result), Ask::Message { message, .. }) => {
                     let answered = plugin::nested_answer(&message, &result);
-                    Order::Answer {
+                    BridgeOrder::Answer {
                         ask,
                         value: json!({ "message": answered }),
                     }
                 }
-                (Err(failure), _) => Order::Refuse {
+                (Err(failure), _) => BridgeOrder::Refuse {
                     ask,
                     error: format!("{}: {}", failure.class, failure.message),
                 },
@@ -379,7 +389,12 @@ impl Ears {
     }
 
     /// What comes past Python: of libraries and of children. It belongs to the running call where there is just one.
-    async fn hear_pipe(&self, pipe: Option<Receiver>, stream: Stream, last_words: &Mutex<Vec<u8>>) {
+    async fn hear_pipe(
+        &self,
+        pipe: Option<Receiver>,
+        stream: BridgeOutputStream,
+        last_words: &Mutex<Vec<u8>>,
+    ) {
         let Some(mut pipe) = pipe else { return };
         let mut buffer = vec![0; 16 << 10];
         loop {
@@ -392,7 +407,7 @@ impl Ears {
                 return;
             };
             let bytes = &buffer[..length];
-            if stream == Stream::Stderr {
+            if stream == BridgeOutputStream::Stderr {
                 let mut kept = last_words.lock();
                 kept.extend_from_slice(bytes);
                 let over = kept.len().saturating_sub(LAST_WORDS);
@@ -410,8 +425,8 @@ impl Ears {
     }
 }
 
-fn send(orders: &mpsc::UnboundedSender<Vec<u8>>, order: Order<'_>) {
-    let mut line = serde_json::to_vec(&Numbered { id: None, order }).unwrap_or_default();
+fn send(orders: &mpsc::UnboundedSender<Vec<u8>>, order: BridgeOrder<'_>) {
+    let mut line = serde_json::to_vec(&NumberedBridgeOrder { id: None, order }).unwrap_or_default();
     line.push(b'\n');
     let _ = orders.send(line);
 }

@@ -13,8 +13,8 @@ use tokio::{
     sync::{mpsc, watch},
     time::timeout,
 };
-use toolpost_model::{Access, ToolFailure};
-use toolpost_sandbox::{Confines, Root, Stderr, Stdin};
+use toolpost_model::{ResourceAccess, ToolFailure};
+use toolpost_sandbox::{Confines, SandboxRoot, StderrTarget, Stdin};
 
 use super::{
     super::{
@@ -24,10 +24,10 @@ use super::{
         plugin_code::PluginSight,
         protocol::{Boot, ModuleOrder},
     },
-    Bridge, Desk,
-    ears::{self, Ears, Told},
+    BridgeProcess, BridgeRequestRegistry,
+    ears::{self, BridgeNotice, BridgeOutputReader},
 };
-use crate::native::{Child, Children};
+use crate::native::{ChildProcessSpec, Children};
 
 /// Looked at first: a shim that chooses between versions costs more than the start.
 const USUAL_PLACE: &str = "/usr/bin/python3";
@@ -67,13 +67,13 @@ impl Blueprint {
     /// Starts a process. `told` hears what concerns no single call.
     pub(in super::super) async fn start(
         &self,
-        told: mpsc::UnboundedSender<Told>,
-    ) -> Result<Arc<Bridge>, NotStarted> {
+        told: mpsc::UnboundedSender<BridgeNotice>,
+    ) -> Result<Arc<BridgeProcess>, NotStarted> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
         let process = self
             .children
-            .start(Child {
+            .start(ChildProcessSpec {
                 // Isolated, and without `site` until the channel is safe: see `boot.py`.
                 argv: [
                     self.python().as_os_str(),
@@ -87,7 +87,7 @@ impl Blueprint {
                 environment: self.environment()?,
                 directory: self.children.workspace().path().to_owned(),
                 stdin: Stdin::Socket(theirs.into()),
-                stderr: Stderr::Piped,
+                stderr: StderrTarget::Piped,
                 confines: self.confines(),
             })
             .await?;
@@ -107,9 +107,9 @@ impl Blueprint {
         });
         let (end, ending) = mpsc::unbounded_channel();
         let (ended, gone) = watch::channel(None);
-        let desk = Arc::new(Desk::default());
+        let desk = Arc::new(BridgeRequestRegistry::default());
         let longest = self.settings.result_bytes.saturating_add(1 << 20);
-        let ears = Ears {
+        let ears = BridgeOutputReader {
             desk: Arc::clone(&desk),
             orders: orders.downgrade(),
             told,
@@ -138,7 +138,7 @@ impl Blueprint {
                 )));
             }
         };
-        Ok(Arc::new(Bridge {
+        Ok(Arc::new(BridgeProcess {
             core,
             applied,
             desk,
@@ -229,9 +229,9 @@ impl Blueprint {
         confines
             .readable
             .extend(settings.python.iter().flat_map(|python| homes_of(python)));
-        let own = settings.writable.iter().map(|path| Root {
+        let own = settings.writable.iter().map(|path| SandboxRoot {
             path: path.clone(),
-            access: Access::Write,
+            access: ResourceAccess::Write,
         });
         confines.roots.extend(own);
         confines.limits.processes = confines.limits.processes.max(PROCESSES);

@@ -29,7 +29,7 @@ use rmcp::{
 use serde_json::Value;
 use sse_stream::{Error as SseError, Sse, SseStream};
 
-use super::super::super::desk::Desk;
+use super::super::super::desk::McpMessageRouter;
 
 /// What is read of an answer that says that something went wrong.
 const COMPLAINT: usize = 64 * 1024;
@@ -37,22 +37,22 @@ const SESSION: &str = "mcp-session-id";
 
 /// A client that reads no more than it may.
 #[derive(Clone)]
-pub(in super::super) struct Guarded {
+pub(in super::super) struct BoundedHttpClient {
     pub(super) client: Client,
     /// The longest answer.
     longest: usize,
     /// Is told where the server does not know the session any more.
-    desk: Arc<Desk>,
+    desk: Arc<McpMessageRouter>,
     /// There was a stream for what the server says unasked.
     streamed: Arc<AtomicBool>,
 }
 
-type Failed = StreamableHttpError<reqwest::Error>;
+type McpHttpError = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
-type Events = BoxStream<'static, Result<Sse, SseError>>;
+type McpSseStream = BoxStream<'static, Result<Sse, SseError>>;
 
-impl Guarded {
-    pub(super) fn new(client: Client, longest: usize, desk: Arc<Desk>) -> Self {
+impl BoundedHttpClient {
+    pub(super) fn new(client: Client, longest: usize, desk: Arc<McpMessageRouter>) -> Self {
         Self {
             client,
             longest,
@@ -67,7 +67,7 @@ impl Guarded {
         message: &ClientJsonRpcMessage,
         session: Option<Arc<str>>,
         headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, McpHttpError> {
         let mut request = self
             .client
             .post(uri)
@@ -121,7 +121,7 @@ impl Guarded {
     }
 }
 
-fn odd(text: String) -> Failed {
+fn odd(text: String) -> McpHttpError {
     StreamableHttpError::UnexpectedServerResponse(text.into())
 }
 
@@ -160,7 +160,7 @@ async fn complaint(
     message: &ClientJsonRpcMessage,
     in_session: bool,
     media: &str,
-) -> Result<StreamableHttpPostResponse, Failed> {
+) -> Result<StreamableHttpPostResponse, McpHttpError> {
     let status = response.status();
     let after = text_of(&response, &RETRY_AFTER);
     let busy =
@@ -222,7 +222,7 @@ fn is_handshake(message: &ClientJsonRpcMessage) -> bool {
 }
 
 /// A body of at most so many bytes.
-async fn read(mut response: Response, longest: usize) -> Result<Vec<u8>, Failed> {
+async fn read(mut response: Response, longest: usize) -> Result<Vec<u8>, McpHttpError> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await? {
         tokio::task::consume_budget().await;
@@ -235,7 +235,7 @@ async fn read(mut response: Response, longest: usize) -> Result<Vec<u8>, Failed>
 }
 
 /// The events of an answer, each of at most so many bytes.
-fn events(response: Response, longest: usize) -> Events {
+fn events(response: Response, longest: usize) -> McpSseStream {
     SseStream::from_bytes_stream(bounded(response.bytes_stream(), longest)).boxed()
 }
 
@@ -292,7 +292,7 @@ impl Length {
     }
 }
 
-impl StreamableHttpClient for Guarded {
+impl StreamableHttpClient for BoundedHttpClient {
     type Error = reqwest::Error;
 
     async fn post_message(
@@ -302,7 +302,7 @@ impl StreamableHttpClient for Guarded {
         session_id: Option<Arc<str>>,
         _: Option<String>,
         custom_headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, McpHttpError> {
         self.post(&uri, &message, session_id, custom_headers).await
     }
 
@@ -314,7 +314,7 @@ impl StreamableHttpClient for Guarded {
         _: Option<String>,
         custom_headers: Headers,
         _: usize,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, McpHttpError> {
         self.post(&uri, &message, session_id, custom_headers).await
     }
 
@@ -324,7 +324,7 @@ impl StreamableHttpClient for Guarded {
         session_id: Arc<str>,
         auth_token: Option<String>,
         custom_headers: Headers,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), McpHttpError> {
         self.client
             .delete_session(uri, session_id, auth_token, custom_headers)
             .await
@@ -337,7 +337,7 @@ impl StreamableHttpClient for Guarded {
         last_event_id: Option<String>,
         auth_token: Option<String>,
         custom_headers: Headers,
-    ) -> Result<Events, Failed> {
+    ) -> Result<McpSseStream, McpHttpError> {
         let opened = self
             .client
             .get_stream_with_max_sse_event_size(
@@ -371,7 +371,7 @@ impl StreamableHttpClient for Guarded {
         auth_token: Option<String>,
         custom_headers: Headers,
         _: usize,
-    ) -> Result<Events, Failed> {
+    ) -> Result<McpSseStream, McpHttpError> {
         self.get_stream(uri, session_id, last_event_id, auth_token, custom_headers)
             .await
     }

@@ -12,10 +12,10 @@ use toolpost_model::{
     SessionId, ToolId,
 };
 
-use super::{Broken, Talk, Wire};
+use super::{CodeConversationError, CodeWorkerConnection, Talk};
 use crate::native::code::{
-    frame::{Ending, RunLimits, RunOrder},
-    inner_calls::{Asked, InnerCalls},
+    frame::{CodeRunEnd, RunLimits, RunOrder},
+    inner_calls::{InnerCallScope, InnerCalls},
 };
 
 struct Port(SessionId, Principal);
@@ -64,7 +64,7 @@ fn frame(report: &Value) -> Vec<u8> {
 }
 
 /// What the host makes of a process that sends this and leaves.
-fn hear(sent: &[Vec<u8>]) -> (Result<Ending, Broken>, Talk) {
+fn hear(sent: &[Vec<u8>]) -> (Result<CodeRunEnd, CodeConversationError>, Talk) {
     let sent = sent.concat();
     Builder::new_current_thread()
         .enable_all()
@@ -78,7 +78,7 @@ fn hear(sent: &[Vec<u8>]) -> (Result<Ending, Broken>, Talk) {
             });
             let context =
                 CallContext::new(Arc::new(Port(SessionId::new("s"), Principal::agent("a"))));
-            let asked = Asked {
+            let asked = InnerCallScope {
                 granted: vec!["*".parse().unwrap()],
                 wanted: None,
                 most: 2,
@@ -95,7 +95,7 @@ fn hear(sent: &[Vec<u8>]) -> (Result<Ending, Broken>, Talk) {
                 functions: Vec::new(),
                 limits,
             };
-            let mut wire = Wire::new(ours);
+            let mut wire = CodeWorkerConnection::new(ours);
             let ended = timeout(Duration::from_secs(20), talk.run(&mut wire, order))
                 .await
                 .unwrap();
@@ -120,7 +120,7 @@ fn call(id: u32, function: &Value) -> Vec<u8> {
 fn a_process_that_keeps_to_the_rules_is_heard_to_its_end() {
     let printed = frame(&json!({ "printed": { "text": "hi" } }));
     let (heard, talk) = hear(&[ready(), printed, ended()]);
-    assert!(matches!(heard, Ok(Ending::Value { .. })), "{heard:?}");
+    assert!(matches!(heard, Ok(CodeRunEnd::Value { .. })), "{heard:?}");
     assert_eq!(talk.printed, "hi");
 }
 
@@ -184,7 +184,7 @@ fn what_a_process_calls_is_looked_up_and_counted_here() {
         call(6, &named("read_file")),
     ];
     let (heard, talk) = hear(&[ready(), calls.concat(), ended()]);
-    assert!(matches!(heard, Ok(Ending::Value { .. })), "{heard:?}");
+    assert!(matches!(heard, Ok(CodeRunEnd::Value { .. })), "{heard:?}");
     let records = serde_json::to_value(talk.calls.records()).unwrap();
     let tools: Vec<&Value> = records
         .as_array()

@@ -12,9 +12,11 @@ use serde_json::{Map, Value, json};
 
 use super::{
     clock,
-    run::{Run, abort, exception},
+    run::{InterpreterRun, abort, exception},
 };
-use crate::native::code::frame::{Answer, Exception, FileTool, Function, Report};
+use crate::native::code::frame::{
+    CodeFunction, CodeRequestAnswer, CodeWorkerFrame, Exception, FileTool,
+};
 
 /// Most of a file that is collected or read whole.
 const FILE_BYTES: usize = 8 << 20;
@@ -23,14 +25,14 @@ const ENTRIES: u64 = 5000;
 
 /// What the code is doing with files.
 #[derive(Default)]
-pub(super) struct Files {
+pub(super) struct CodeFileBuffers {
     /// Read by `open`, waiting for the `read` that follows.
     opened: Option<(String, String)>,
     /// The file written last, as it should be now.
-    written: Option<Written>,
+    written: Option<BufferedFileWrite>,
 }
 
-struct Written {
+struct BufferedFileWrite {
     path: String,
     content: String,
     /// Some of the content was not given to the host yet.
@@ -40,17 +42,17 @@ struct Written {
 }
 
 /// Why the system does not do what the code wants.
-pub(super) enum Refused {
+pub(super) enum OsCallRefusal {
     /// The code may catch it.
     Raise(MontyException),
     /// It may not.
     Abort(MontyException),
 }
 
-type Served<T> = Result<T, Refused>;
+type OsCallResult<T> = Result<T, OsCallRefusal>;
 
-impl Run<'_> {
-    pub(super) fn os_call(&mut self, call: &OsFunctionCall) -> Served<MontyObject> {
+impl InterpreterRun<'_> {
+    pub(super) fn os_call(&mut self, call: &OsFunctionCall) -> OsCallResult<MontyObject> {
         match call {
             OsFunctionCall::DateToday => Ok(clock::today()),
             OsFunctionCall::DateTimeNow(zone) => Ok(clock::now(zone.as_ref())),
@@ -101,10 +103,10 @@ impl Run<'_> {
     }
 
     /// Gives the host what was collected. Nothing is known of the file afterwards: what comes next may change it.
-    pub(super) fn flush_files(&mut self) -> Served<()> {
+    pub(super) fn flush_files(&mut self) -> OsCallResult<()> {
         self.files.opened = None;
         match self.files.written.take() {
-            Some(Written {
+            Some(BufferedFileWrite {
                 path,
                 content,
                 dirty: true,
@@ -114,7 +116,7 @@ impl Run<'_> {
         }
     }
 
-    fn open(&mut self, path: &str, mode: FileMode) -> Served<MontyObject> {
+    fn open(&mut self, path: &str, mode: FileMode) -> OsCallResult<MontyObject> {
         match mode {
             FileMode::Read(_) | FileMode::ReadUpdate(_) => {
                 let text = self.read(path)?;
@@ -124,7 +126,7 @@ impl Run<'_> {
                 self.flush_files()?;
                 self.write_now(path, "", None)?;
                 let (path, content) = (path.to_owned(), String::new());
-                self.files.written = Some(Written {
+                self.files.written = Some(BufferedFileWrite {
                     path,
                     content,
                     dirty: false,
@@ -140,7 +142,7 @@ impl Run<'_> {
         }))
     }
 
-    fn write(&mut self, path: &str, text: &str) -> Served<()> {
+    fn write(&mut self, path: &str, text: &str) -> OsCallResult<()> {
         if let Some(written) = self
             .files
             .written
@@ -157,7 +159,7 @@ impl Run<'_> {
         self.flush_files()?;
         self.write_now(path, text, None)?;
         let (path, content) = (path.to_owned(), text.to_owned());
-        self.files.written = Some(Written {
+        self.files.written = Some(BufferedFileWrite {
             path,
             content,
             dirty: false,
@@ -166,7 +168,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn append(&mut self, path: &str, text: &str) -> Served<()> {
+    fn append(&mut self, path: &str, text: &str) -> OsCallResult<()> {
         if let Some(written) = self
             .files
             .written
@@ -184,14 +186,14 @@ impl Run<'_> {
         self.flush_files()?;
         let (mut content, digest) = match self.read_now(path) {
             Ok(found) => found,
-            Err(Refused::Raise(error)) if error.exc_type() == ExcType::FileNotFoundError => {
+            Err(OsCallRefusal::Raise(error)) if error.exc_type() == ExcType::FileNotFoundError => {
                 (String::new(), None)
             }
             Err(refused) => return Err(refused),
         };
         content.push_str(text);
         self.write_now(path, &content, digest)?;
-        self.files.written = Some(Written {
+        self.files.written = Some(BufferedFileWrite {
             path: path.to_owned(),
             content,
             dirty: false,
@@ -200,7 +202,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn write_now(&mut self, path: &str, content: &str, expected: Option<String>) -> Served<()> {
+    fn write_now(
+        &mut self,
+        path: &str,
+        content: &str,
+        expected: Option<String>,
+    ) -> OsCallResult<()> {
         let mut arguments = object(json!({ "path": path, "content": content }));
         if let Some(digest) = expected {
             arguments.insert("expected_sha256".to_owned(), digest.into());
@@ -208,7 +215,7 @@ impl Run<'_> {
         self.file_tool(FileTool::Write, arguments).map(|_| ())
     }
 
-    fn read(&mut self, path: &str) -> Served<String> {
+    fn read(&mut self, path: &str) -> OsCallResult<String> {
         if let Some((_, text)) = self.files.opened.take_if(|(opened, _)| opened == path) {
             return Ok(text);
         }
@@ -218,7 +225,7 @@ impl Run<'_> {
 
     /// The whole file, exactly, and its digest where it came in one piece. The tool shows lines and cuts what is
     /// too long for a reader; code must not take such a part for the whole.
-    fn read_now(&mut self, path: &str) -> Served<(String, Option<String>)> {
+    fn read_now(&mut self, path: &str) -> OsCallResult<(String, Option<String>)> {
         let (mut text, mut offset, mut digest) = (String::new(), 1, None);
         loop {
             let arguments = object(json!({ "path": path, "offset": offset, "limit": u32::MAX }));
@@ -260,7 +267,7 @@ impl Run<'_> {
 
     /// What a path is, where there is anything. The tool that tells it may not be at hand; the listing of the
     /// directory above tells it too.
-    fn kind_of(&mut self, path: &str) -> Served<Option<String>> {
+    fn kind_of(&mut self, path: &str) -> OsCallResult<Option<String>> {
         self.flush_files()?;
         let text =
             |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -282,14 +289,14 @@ impl Run<'_> {
         };
         match found {
             Ok(kind) => Ok(kind),
-            Err(Refused::Raise(error)) if error.exc_type() == ExcType::FileNotFoundError => {
+            Err(OsCallRefusal::Raise(error)) if error.exc_type() == ExcType::FileNotFoundError => {
                 Ok(None)
             }
             Err(refused) => Err(refused),
         }
     }
 
-    fn stat(&mut self, path: &str) -> Served<MontyObject> {
+    fn stat(&mut self, path: &str) -> OsCallResult<MontyObject> {
         self.flush_files()?;
         let info = self.file_tool(FileTool::Info, object(json!({ "path": path })))?;
         let text = |name: &str| info.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -305,7 +312,7 @@ impl Run<'_> {
         })
     }
 
-    fn list(&mut self, path: &str) -> Served<MontyObject> {
+    fn list(&mut self, path: &str) -> OsCallResult<MontyObject> {
         self.flush_files()?;
         let entries = self.entries(path)?;
         let names = entries
@@ -319,7 +326,7 @@ impl Run<'_> {
         Ok(MontyObject::List(paths.map(MontyObject::Path).collect()))
     }
 
-    fn entries(&mut self, path: &str) -> Served<Vec<Value>> {
+    fn entries(&mut self, path: &str) -> OsCallResult<Vec<Value>> {
         let arguments = object(json!({ "path": path, "depth": 1, "limit": ENTRIES }));
         let mut listed = self.file_tool(FileTool::List, arguments)?;
         Ok(match listed.get_mut("entries").map(Value::take) {
@@ -328,10 +335,13 @@ impl Run<'_> {
         })
     }
 
-    fn file_tool(&mut self, tool: FileTool, keywords: Map<String, Value>) -> Served<Value> {
+    fn file_tool(&mut self, tool: FileTool, keywords: Map<String, Value>) -> OsCallResult<Value> {
         self.asked(tool, keywords)?.unwrap_or_else(|| {
             let message = format!("`{}` is not granted to this code", tool.id());
-            Err(Refused::Raise(exception(Exception::Permission, message)))
+            Err(OsCallRefusal::Raise(exception(
+                Exception::Permission,
+                message,
+            )))
         })
     }
 
@@ -340,21 +350,23 @@ impl Run<'_> {
         &mut self,
         tool: FileTool,
         keywords: Map<String, Value>,
-    ) -> Served<Option<Served<Value>>> {
-        let function = Function::File(tool);
-        let (_, answer) = self.request(|id| Report::Call {
+    ) -> OsCallResult<Option<OsCallResult<Value>>> {
+        let function = CodeFunction::File(tool);
+        let (_, answer) = self.request(|id| CodeWorkerFrame::Call {
             id,
             function,
             positional: Vec::new(),
             keywords,
         });
         match answer {
-            Answer::Value(value) => Ok(Some(Ok(value))),
-            Answer::Raise { kind, message } => {
-                Ok(Some(Err(Refused::Raise(exception(kind, message)))))
+            CodeRequestAnswer::Value(value) => Ok(Some(Ok(value))),
+            CodeRequestAnswer::Raise { kind, message } => {
+                Ok(Some(Err(OsCallRefusal::Raise(exception(kind, message)))))
             }
-            Answer::Abort { message } => Err(Refused::Abort(abort(message))),
-            Answer::Pending | Answer::Known | Answer::Unknown => Ok(None),
+            CodeRequestAnswer::Abort { message } => Err(OsCallRefusal::Abort(abort(message))),
+            CodeRequestAnswer::Pending | CodeRequestAnswer::Known | CodeRequestAnswer::Unknown => {
+                Ok(None)
+            }
         }
     }
 }
@@ -379,7 +391,7 @@ fn length(count: usize) -> MontyObject {
     MontyObject::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-fn utf8<'a>(path: &str, bytes: &'a [u8]) -> Served<&'a str> {
+fn utf8<'a>(path: &str, bytes: &'a [u8]) -> OsCallResult<&'a str> {
     std::str::from_utf8(bytes).map_err(|_| {
         refuse(
             ExcType::ValueError,
@@ -388,13 +400,13 @@ fn utf8<'a>(path: &str, bytes: &'a [u8]) -> Served<&'a str> {
     })
 }
 
-fn too_large(path: &str) -> Refused {
+fn too_large(path: &str) -> OsCallRefusal {
     refuse(
         ExcType::ValueError,
         format!("`{path}` is larger than {FILE_BYTES} bytes, the most this code can hold"),
     )
 }
 
-fn refuse(kind: ExcType, message: String) -> Refused {
-    Refused::Raise(MontyException::new(kind, Some(message)))
+fn refuse(kind: ExcType, message: String) -> OsCallRefusal {
+    OsCallRefusal::Raise(MontyException::new(kind, Some(message)))
 }

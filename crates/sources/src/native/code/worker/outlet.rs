@@ -12,7 +12,9 @@ use std::{
 use monty_types::{MontyException, PrintWriter, PrintWriterCallback};
 
 use super::gauge::Gauge;
-use crate::native::code::frame::{ORDER_BYTES, Order, REPORT_BYTES, Report, decode, encode};
+use crate::native::code::frame::{
+    CodeHostFrame, CodeWorkerFrame, ORDER_BYTES, REPORT_BYTES, decode, encode,
+};
 
 /// Printed text is sent when so much of it waits …
 const PRINTED_AT_ONCE: usize = 8 << 10;
@@ -23,7 +25,7 @@ const LOOKS: u32 = 16;
 
 /// The wire to the host, and what is about to go over it. Where the wire breaks the host is gone, and with it
 /// every reason to go on.
-pub(super) struct Outlet {
+pub(super) struct CodeHostConnection {
     socket: UnixStream,
     incoming: Vec<u8>,
     printed: String,
@@ -35,7 +37,7 @@ pub(super) struct Outlet {
     looks: u32,
 }
 
-impl Outlet {
+impl CodeHostConnection {
     pub(super) fn new(socket: UnixStream, gauge: Gauge) -> Self {
         Self {
             socket,
@@ -74,13 +76,13 @@ impl Outlet {
     }
 
     /// Sends what was printed and then `report`.
-    pub(super) fn send(&mut self, report: &Report) {
+    pub(super) fn send(&mut self, report: &CodeWorkerFrame) {
         self.flush();
         self.write(report);
     }
 
     /// Waits for the host.
-    pub(super) fn receive(&mut self) -> Order {
+    pub(super) fn receive(&mut self) -> CodeHostFrame {
         loop {
             match decode(&self.incoming, ORDER_BYTES) {
                 Ok(Some((order, taken))) => {
@@ -104,12 +106,12 @@ impl Outlet {
     fn flush(&mut self) {
         if !self.printed.is_empty() {
             let text = std::mem::take(&mut self.printed);
-            self.write(&Report::Printed { text });
+            self.write(&CodeWorkerFrame::Printed { text });
         }
         self.printed_since = None;
     }
 
-    fn write(&mut self, report: &Report) {
+    fn write(&mut self, report: &CodeWorkerFrame) {
         let sent = encode(report, REPORT_BYTES)
             .ok()
             .map(|frame| self.socket.write_all(&frame));
@@ -135,7 +137,7 @@ impl Outlet {
     }
 }
 
-impl PrintWriterCallback for Outlet {
+impl PrintWriterCallback for CodeHostConnection {
     fn stdout_write(&mut self, output: Cow<'_, str>) -> Result<(), MontyException> {
         self.print(&output);
         Ok(())

@@ -14,12 +14,13 @@ use monty_types::{
 use serde_json::{Map, Value};
 
 use super::{
-    files::{Files, Refused},
-    outlet::Outlet,
+    files::{CodeFileBuffers, OsCallRefusal},
+    outlet::CodeHostConnection,
     value::{NotJson, to_json, to_python},
 };
 use crate::native::code::frame::{
-    Answer, Ending, Exception, Function, Order, Raised, Report, RunOrder,
+    CodeFunction, CodeHostFrame, CodeRequestAnswer, CodeRunEnd, CodeWorkerFrame, Exception,
+    RunOrder, UncaughtException,
 };
 
 /// The file name in tracebacks.
@@ -34,39 +35,39 @@ const TEXT_BYTES: usize = 64 << 10;
 const LINE_BYTES: usize = 1000;
 
 /// Runs code from a clean start: nothing of the run before is left, because nothing of it was kept.
-pub(super) fn run(outlet: &mut Outlet, order: RunOrder) -> Ending {
+pub(super) fn run(outlet: &mut CodeHostConnection, order: RunOrder) -> CodeRunEnd {
     outlet.begin(order.limits.printed_bytes);
-    let mut run = Run {
+    let mut run = InterpreterRun {
         outlet,
         next_id: 0,
         pending: HashMap::new(),
         arrived: Vec::new(),
-        files: Files::default(),
+        files: CodeFileBuffers::default(),
     };
     let ended = run.drive(order);
     let ended = match (ended, run.flush_files()) {
-        (Ok(_), Err(Refused::Raise(error) | Refused::Abort(error))) => Err(error),
+        (Ok(_), Err(OsCallRefusal::Raise(error) | OsCallRefusal::Abort(error))) => Err(error),
         (ended, _) => ended,
     };
     match ended {
         Ok(value) => ending_of(value),
-        Err(error) => Ending::Raised(raised(&error)),
+        Err(error) => CodeRunEnd::Raised(raised(&error)),
     }
 }
 
 /// A run under way.
-pub(super) struct Run<'a> {
-    pub(super) outlet: &'a mut Outlet,
+pub(super) struct InterpreterRun<'a> {
+    pub(super) outlet: &'a mut CodeHostConnection,
     next_id: u32,
     /// Calls whose answers come later: our request, and the interpreter's name of the call.
     pending: HashMap<u32, u32>,
-    arrived: Vec<(u32, Answer)>,
-    pub(super) files: Files,
+    arrived: Vec<(u32, CodeRequestAnswer)>,
+    pub(super) files: CodeFileBuffers,
 }
 
-type Progress = Result<RunProgress, MontyException>;
+type InterpreterStepResult = Result<RunProgress, MontyException>;
 
-impl Run<'_> {
+impl InterpreterRun<'_> {
     fn drive(&mut self, order: RunOrder) -> Result<MontyObject, MontyException> {
         let (names, values): (Vec<_>, Vec<_>) = order
             .inputs
@@ -87,8 +88,10 @@ impl Run<'_> {
                 RunProgress::NameLookup(lookup) => self.name_lookup(lookup)?,
                 RunProgress::OsCall(call) => match self.os_call(&call.function_call) {
                     Ok(value) => call.resume(value, self.outlet.printer())?,
-                    Err(Refused::Raise(error)) => call.resume(error, self.outlet.printer())?,
-                    Err(Refused::Abort(error)) => call.abort(error, self.outlet.printer())?,
+                    Err(OsCallRefusal::Raise(error)) => {
+                        call.resume(error, self.outlet.printer())?
+                    }
+                    Err(OsCallRefusal::Abort(error)) => call.abort(error, self.outlet.printer())?,
                 },
                 RunProgress::ResolveFutures(futures) => self.resolve_futures(futures)?,
             }
@@ -97,7 +100,7 @@ impl Run<'_> {
 
     /// Every name that is called and not defined comes here, `eval` and `__import__` too. The host says which of
     /// them there are.
-    fn function_call(&mut self, mut call: FunctionCall) -> Progress {
+    fn function_call(&mut self, mut call: FunctionCall) -> InterpreterStepResult {
         let name = std::mem::take(&mut call.function_name);
         if call.object_id.is_some() {
             return call.resume(ExtFunctionResult::NotFound(name), self.outlet.printer());
@@ -107,22 +110,22 @@ impl Run<'_> {
             std::mem::take(&mut call.kwargs),
         );
         let answer = match arguments {
-            Ok((positional, keywords)) => self.ask(|id| Report::Call {
+            Ok((positional, keywords)) => self.ask(|id| CodeWorkerFrame::Call {
                 id,
-                function: Function::Named(name.clone()),
+                function: CodeFunction::Named(name.clone()),
                 positional,
                 keywords,
             }),
             // A name that does not exist stays one, whatever it was given.
-            Err(reason) => match self.ask(|id| Report::Lookup {
+            Err(reason) => match self.ask(|id| CodeWorkerFrame::Lookup {
                 id,
                 name: name.clone(),
             }) {
-                (id, Answer::Known) => {
+                (id, CodeRequestAnswer::Known) => {
                     let message = format!("{name}() was given {reason}, which has no JSON form");
                     (
                         id,
-                        Answer::Raise {
+                        CodeRequestAnswer::Raise {
                             kind: Exception::Value,
                             message,
                         },
@@ -132,41 +135,48 @@ impl Run<'_> {
             },
         };
         match answer {
-            (id, Answer::Pending) => {
+            (id, CodeRequestAnswer::Pending) => {
                 self.pending.insert(id, call.call_id);
                 call.resume_pending(self.outlet.printer())
             }
-            (_, Answer::Abort { message }) => call.abort(abort(message), self.outlet.printer()),
+            (_, CodeRequestAnswer::Abort { message }) => {
+                call.abort(abort(message), self.outlet.printer())
+            }
             (_, answer) => call.resume(result_of(answer, name), self.outlet.printer()),
         }
     }
 
-    fn name_lookup(&mut self, lookup: NameLookup) -> Progress {
+    fn name_lookup(&mut self, lookup: NameLookup) -> InterpreterStepResult {
         if lookup.object_id().is_some() {
             return lookup.resume(NameLookupResult::Undefined, self.outlet.printer());
         }
         match self
-            .ask(|id| Report::Lookup {
+            .ask(|id| CodeWorkerFrame::Lookup {
                 id,
                 name: lookup.name.clone(),
             })
             .1
         {
-            Answer::Known => {
+            CodeRequestAnswer::Known => {
                 let function = MontyObject::Function {
                     name: lookup.name.clone(),
                     docstring: None,
                 };
                 lookup.resume(function, self.outlet.printer())
             }
-            Answer::Abort { message } => lookup.abort(abort(message), self.outlet.printer()),
-            Answer::Value(_) | Answer::Raise { .. } | Answer::Pending | Answer::Unknown => {
+            CodeRequestAnswer::Abort { message } => {
+                lookup.abort(abort(message), self.outlet.printer())
+            }
+            CodeRequestAnswer::Value(_)
+            | CodeRequestAnswer::Raise { .. }
+            | CodeRequestAnswer::Pending
+            | CodeRequestAnswer::Unknown => {
                 lookup.resume(NameLookupResult::Undefined, self.outlet.printer())
             }
         }
     }
 
-    fn resolve_futures(&mut self, futures: ResolveFutures) -> Progress {
+    fn resolve_futures(&mut self, futures: ResolveFutures) -> InterpreterStepResult {
         let waited_for = |call: &u32| futures.pending_call_ids().contains(call);
         if !self.pending.values().any(waited_for) {
             let stuck = MontyException::new(
@@ -179,7 +189,7 @@ impl Run<'_> {
             let mut results = Vec::new();
             for (id, answer) in std::mem::take(&mut self.arrived) {
                 match (self.pending.get(&id).copied().filter(waited_for), answer) {
-                    (Some(_), Answer::Abort { message }) => {
+                    (Some(_), CodeRequestAnswer::Abort { message }) => {
                         return futures.abort(abort(message), self.outlet.printer());
                     }
                     (Some(call), answer) => {
@@ -198,22 +208,22 @@ impl Run<'_> {
 
     /// Asks the host and waits for its answer. Files that wait to be written are written first, so that whatever is
     /// asked sees them.
-    fn ask(&mut self, report: impl FnOnce(u32) -> Report) -> (u32, Answer) {
+    fn ask(&mut self, report: impl FnOnce(u32) -> CodeWorkerFrame) -> (u32, CodeRequestAnswer) {
         match self.flush_files() {
             Ok(()) => self.request(report),
-            Err(Refused::Raise(error)) => {
+            Err(OsCallRefusal::Raise(error)) => {
                 let message = error.into_message().unwrap_or_default();
                 (
                     0,
-                    Answer::Raise {
+                    CodeRequestAnswer::Raise {
                         kind: Exception::Runtime,
                         message,
                     },
                 )
             }
-            Err(Refused::Abort(error)) => (
+            Err(OsCallRefusal::Abort(error)) => (
                 0,
-                Answer::Abort {
+                CodeRequestAnswer::Abort {
                     message: error.into_message().unwrap_or_default(),
                 },
             ),
@@ -221,7 +231,10 @@ impl Run<'_> {
     }
 
     /// Asks the host and waits for its answer, whatever waits to be written.
-    pub(super) fn request(&mut self, report: impl FnOnce(u32) -> Report) -> (u32, Answer) {
+    pub(super) fn request(
+        &mut self,
+        report: impl FnOnce(u32) -> CodeWorkerFrame,
+    ) -> (u32, CodeRequestAnswer) {
         self.next_id += 1;
         let id = self.next_id;
         self.outlet.send(&report(id));
@@ -239,9 +252,9 @@ impl Run<'_> {
 
     fn receive(&mut self) {
         match self.outlet.receive() {
-            Order::Answer { id, answer } => self.arrived.push((id, answer)),
+            CodeHostFrame::Answer { id, answer } => self.arrived.push((id, answer)),
             // The host never sends code to a worker that has some.
-            Order::Run(_) => std::process::exit(1),
+            CodeHostFrame::Run(_) => std::process::exit(1),
         }
     }
 }
@@ -267,12 +280,14 @@ fn arguments_of(
     ))
 }
 
-fn result_of(answer: Answer, name: String) -> ExtFunctionResult {
+fn result_of(answer: CodeRequestAnswer, name: String) -> ExtFunctionResult {
     match answer {
-        Answer::Value(value) => to_python(value).into(),
-        Answer::Raise { kind, message } => exception(kind, message).into(),
-        Answer::Abort { message } => abort(message).into(),
-        Answer::Pending | Answer::Known | Answer::Unknown => ExtFunctionResult::NotFound(name),
+        CodeRequestAnswer::Value(value) => to_python(value).into(),
+        CodeRequestAnswer::Raise { kind, message } => exception(kind, message).into(),
+        CodeRequestAnswer::Abort { message } => abort(message).into(),
+        CodeRequestAnswer::Pending | CodeRequestAnswer::Known | CodeRequestAnswer::Unknown => {
+            ExtFunctionResult::NotFound(name)
+        }
     }
 }
 
@@ -292,8 +307,8 @@ pub(super) fn abort(message: String) -> MontyException {
     MontyException::new(ExcType::RuntimeError, Some(message))
 }
 
-fn ending_of(value: MontyObject) -> Ending {
-    let mut repr = Capped {
+fn ending_of(value: MontyObject) -> CodeRunEnd {
+    let mut repr = ReprBuffer {
         text: String::new(),
         room: TEXT_BYTES,
     };
@@ -315,15 +330,15 @@ fn ending_of(value: MontyObject) -> Ending {
         ),
         Err(reason) => (None, Some(reason.to_string())),
     };
-    Ending::Value {
+    CodeRunEnd::Value {
         json,
         repr: repr.text,
         not_json,
     }
 }
 
-fn raised(error: &MontyException) -> Raised {
-    Raised {
+fn raised(error: &MontyException) -> UncaughtException {
+    UncaughtException {
         kind: error.exc_type().to_string(),
         message: cut(error.message().unwrap_or_default(), TEXT_BYTES),
         traceback: traceback_of(error),
@@ -360,12 +375,12 @@ fn cut(text: &str, most: usize) -> String {
 }
 
 /// Text that refuses more than it has room for.
-struct Capped {
+struct ReprBuffer {
     text: String,
     room: usize,
 }
 
-impl Write for Capped {
+impl Write for ReprBuffer {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let end = text.floor_char_boundary(text.len().min(self.room));
         self.text.push_str(&text[..end]);

@@ -2,11 +2,11 @@
 
 use std::{borrow::Cow, fmt};
 
-use super::patch::{Hunk, Side};
+use super::patch::{Hunk, HunkLineSide};
 use crate::native::files::{
-    lines::{Index, Line, LineEnd, split, words},
+    lines::{LineIndex, TextLine, TextLineEnding, split, words},
     names::shown,
-    worker::Stopped,
+    worker::CallStopError,
 };
 
 /// How many places an ambiguous hunk is said to fit.
@@ -135,11 +135,11 @@ pub(super) enum HunkError {
     Misfit(Misfit),
     /// The text has more lines than are held.
     TooManyLines,
-    Stopped(Stopped),
+    Stopped(CallStopError),
 }
 
-impl From<Stopped> for HunkError {
-    fn from(stopped: Stopped) -> Self {
+impl From<CallStopError> for HunkError {
+    fn from(stopped: CallStopError) -> Self {
         Self::Stopped(stopped)
     }
 }
@@ -148,15 +148,15 @@ impl From<Stopped> for HunkError {
 pub(super) fn apply(
     content: &str,
     hunks: &[Hunk<'_>],
-    go_on: &dyn Fn() -> Result<(), Stopped>,
+    go_on: &dyn Fn() -> Result<(), CallStopError>,
 ) -> Result<String, HunkError> {
     let text = content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(content);
     if text.bytes().filter(|byte| *byte == b'\n').count() >= MOST_LINES {
         return Err(HunkError::TooManyLines);
     }
     let lines = split(text);
-    let index = Index::new(lines.iter().map(|line| line.text));
-    let mut patched = Patched {
+    let index = LineIndex::new(lines.iter().map(|line| line.text));
+    let mut patched = HunkApplication {
         lines: &lines,
         result: Vec::new(),
         done: 0,
@@ -180,9 +180,9 @@ pub(super) fn apply(
     Ok(result)
 }
 
-struct Patched<'t> {
-    lines: &'t [Line<'t>],
-    result: Vec<Line<'t>>,
+struct HunkApplication<'t> {
+    lines: &'t [TextLine<'t>],
+    result: Vec<TextLine<'t>>,
     /// How many of the old lines are through.
     done: usize,
     /// How far hunks stand from where they say.
@@ -199,9 +199,9 @@ enum EndOfFile {
     Open,
 }
 
-impl<'t> Patched<'t> {
+impl<'t> HunkApplication<'t> {
     /// The place of a hunk: where it says, or the only other one.
-    fn find(&self, index: &Index<'_>, hunk: &Hunk<'_>) -> Result<usize, MisfitKind> {
+    fn find(&self, index: &LineIndex<'_>, hunk: &Hunk<'_>) -> Result<usize, MisfitKind> {
         let wanted: Vec<&str> = hunk.old_lines().collect();
         let from = self.below(hunk)?;
         if wanted.is_empty() {
@@ -266,7 +266,12 @@ impl<'t> Patched<'t> {
         }
     }
 
-    fn explain(&self, index: &Index<'_>, wanted: &[&str], longest: (usize, usize)) -> MisfitKind {
+    fn explain(
+        &self,
+        index: &LineIndex<'_>,
+        wanted: &[&str],
+        longest: (usize, usize),
+    ) -> MisfitKind {
         if let [before, ..] = index.search(wanted, 0, 1).found.as_slice() {
             return MisfitKind::OutOfOrder { line: before + 1 };
         }
@@ -276,7 +281,7 @@ impl<'t> Patched<'t> {
             .collect();
         let loosely: Vec<Cow<'_, str>> = wanted.iter().map(|line| words(line)).collect();
         let loosely: Vec<&str> = loosely.iter().map(|line| &**line).collect();
-        let blanks = Index::new(loose.iter().map(|line| &**line)).search(&loosely, 0, 1);
+        let blanks = LineIndex::new(loose.iter().map(|line| &**line)).search(&loosely, 0, 1);
         if let [at, ..] = blanks.found.as_slice() {
             return MisfitKind::Blanks {
                 line: self.done + at + 1,
@@ -297,12 +302,12 @@ impl<'t> Patched<'t> {
         self.done = at;
         for (side, text) in &hunk.lines {
             match side {
-                Side::Both => {
+                HunkLineSide::Both => {
                     self.result.push(self.lines[self.done]);
                     self.done += 1;
                 }
-                Side::Old => self.done += 1,
-                Side::New => self.result.push(Line { text, end }),
+                HunkLineSide::Old => self.done += 1,
+                HunkLineSide::New => self.result.push(TextLine { text, end }),
             }
         }
         if let Some(line) = hunk.stated {
@@ -319,7 +324,7 @@ impl<'t> Patched<'t> {
     }
 
     /// How lines end where a hunk stands.
-    fn end_around(&self, at: usize) -> LineEnd {
+    fn end_around(&self, at: usize) -> TextLineEnding {
         let around = [
             self.lines.get(at),
             at.checked_sub(1).map(|before| &self.lines[before]),
@@ -327,8 +332,8 @@ impl<'t> Patched<'t> {
         ];
         let ends = around.into_iter().flatten().map(|line| line.end);
         ends.into_iter()
-            .find(|end| *end != LineEnd::Open)
-            .unwrap_or(LineEnd::Newline)
+            .find(|end| *end != TextLineEnding::Open)
+            .unwrap_or(TextLineEnding::Newline)
     }
 
     fn finish(mut self, result: &mut String) {
@@ -336,7 +341,7 @@ impl<'t> Patched<'t> {
         let was_open = self
             .lines
             .last()
-            .is_some_and(|line| line.end == LineEnd::Open);
+            .is_some_and(|line| line.end == TextLineEnding::Open);
         let open = match self.end {
             EndOfFile::AsBefore => was_open,
             EndOfFile::Open => true,
@@ -346,7 +351,7 @@ impl<'t> Patched<'t> {
         let last = self.result.len().saturating_sub(1);
         for (at, line) in self.result.iter().enumerate() {
             result.push_str(line.text);
-            let ends = if line.end == LineEnd::Open {
+            let ends = if line.end == TextLineEnding::Open {
                 end
             } else {
                 line.end

@@ -25,11 +25,11 @@ pub(super) struct Patch<'p> {
 pub(super) struct FilePatch<'p> {
     /// The file, as written.
     pub(super) path: &'p str,
-    pub(super) change: Change<'p>,
+    pub(super) change: FilePatchAction<'p>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Change<'p> {
+pub(super) enum FilePatchAction<'p> {
     Add {
         content: String,
         executable: bool,
@@ -53,7 +53,7 @@ pub(super) struct Hunk<'p> {
     pub(super) stated: Option<usize>,
     /// Lines that stand above it in the file, outermost first.
     pub(super) below: Vec<&'p str>,
-    pub(super) lines: Vec<(Side, &'p str)>,
+    pub(super) lines: Vec<(HunkLineSide, &'p str)>,
     /// It reaches the end of the file.
     pub(super) at_end: bool,
     /// The old, the new content ends without a newline.
@@ -62,7 +62,7 @@ pub(super) struct Hunk<'p> {
 
 /// Where a line of a hunk belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum HunkLineSide {
     Both,
     Old,
     New,
@@ -73,18 +73,18 @@ impl<'p> Hunk<'p> {
     pub(super) fn old_lines(&self) -> impl Iterator<Item = &'p str> {
         self.lines
             .iter()
-            .filter(|(side, _)| *side != Side::New)
+            .filter(|(side, _)| *side != HunkLineSide::New)
             .map(|(_, text)| *text)
     }
 
     /// Reads one line of a hunk. `false`: it is none.
     fn take(&mut self, line: &'p str) -> bool {
         let (side, text) = match line.as_bytes().first() {
-            Some(b' ') => (Side::Both, &line[1..]),
-            Some(b'-') => (Side::Old, &line[1..]),
-            Some(b'+') => (Side::New, &line[1..]),
+            Some(b' ') => (HunkLineSide::Both, &line[1..]),
+            Some(b'-') => (HunkLineSide::Old, &line[1..]),
+            Some(b'+') => (HunkLineSide::New, &line[1..]),
             // Blanks at the end of a line get lost on the way; an empty line can only have been an empty context.
-            None => (Side::Both, ""),
+            None => (HunkLineSide::Both, ""),
             Some(_) => return false,
         };
         self.lines.push((side, text));
@@ -107,11 +107,11 @@ impl<'p> Hunk<'p> {
 #[error("line {line} of the patch: {problem}")]
 pub(super) struct ParseError {
     pub(super) line: usize,
-    pub(super) problem: Problem,
+    pub(super) problem: PatchSyntaxProblem,
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Problem {
+pub(super) enum PatchSyntaxProblem {
     #[error(
         "there is no change in it; begin with `*** Begin Patch`, or with `--- a/FILE` and `+++ b/FILE`"
     )]
@@ -152,7 +152,7 @@ pub(super) enum Problem {
     TooManyAbove,
 }
 
-impl Problem {
+impl PatchSyntaxProblem {
     fn at(self, line: usize) -> ParseError {
         ParseError {
             line,
@@ -165,7 +165,7 @@ impl<'p> Patch<'p> {
     /// Reads either form.
     pub(super) fn parse(text: &'p str) -> Result<Self, ParseError> {
         if text.lines().nth(MAX_LINES).is_some() {
-            return Err(Problem::TooManyLines.at(MAX_LINES + 1));
+            return Err(PatchSyntaxProblem::TooManyLines.at(MAX_LINES + 1));
         }
         let lines: Vec<&str> = text.lines().collect();
         let begin = lines
@@ -177,10 +177,10 @@ impl<'p> Patch<'p> {
             Some(_) | None => unified::parse(&lines)?,
         };
         if files.is_empty() {
-            return Err(Problem::NoPatch.at(begin + 1));
+            return Err(PatchSyntaxProblem::NoPatch.at(begin + 1));
         }
         if files.len() > MAX_FILES {
-            return Err(Problem::TooManyFiles.at(begin + 1));
+            return Err(PatchSyntaxProblem::TooManyFiles.at(begin + 1));
         }
         Ok(Self { files })
     }
@@ -189,8 +189,8 @@ impl<'p> Patch<'p> {
     pub(super) fn paths(&self) -> impl Iterator<Item = &'p str> {
         self.files.iter().flat_map(|file| {
             let moved = match &file.change {
-                Change::Update { move_to, .. } => *move_to,
-                Change::Add { .. } | Change::Delete { .. } => None,
+                FilePatchAction::Update { move_to, .. } => *move_to,
+                FilePatchAction::Add { .. } | FilePatchAction::Delete { .. } => None,
             };
             [Some(file.path), moved].into_iter().flatten()
         })
@@ -226,13 +226,17 @@ fn numbers(header: &str) -> Option<Numbers> {
 /// Checks a hunk that is complete and adds it.
 fn finish<'p>(hunks: &mut Vec<Hunk<'p>>, hunk: Hunk<'p>) -> Result<(), ParseError> {
     if hunk.below.len() > MAX_ABOVE {
-        return Err(Problem::TooManyAbove.at(hunk.patch_line));
+        return Err(PatchSyntaxProblem::TooManyAbove.at(hunk.patch_line));
     }
     if hunk.is_empty() {
-        return Err(Problem::EmptyHunk.at(hunk.patch_line));
+        return Err(PatchSyntaxProblem::EmptyHunk.at(hunk.patch_line));
     }
-    if hunk.lines.iter().all(|(side, _)| *side == Side::Both) {
-        return Err(Problem::OnlyContext.at(hunk.patch_line));
+    if hunk
+        .lines
+        .iter()
+        .all(|(side, _)| *side == HunkLineSide::Both)
+    {
+        return Err(PatchSyntaxProblem::OnlyContext.at(hunk.patch_line));
     }
     hunks.push(hunk);
     Ok(())

@@ -7,16 +7,16 @@ use toolpost_model::ToolFailure;
 
 use super::{
     hunks::{self, HunkError, MOST_LINES, Misfit},
-    patch::{Change, FilePatch, Patch},
+    patch::{FilePatch, FilePatchAction, Patch},
 };
 use crate::native::files::{
     failure::PathError,
     names::shown,
-    worker::{StopSign, Stopped},
-    workspace::{Found, LastLink, Workspace},
+    worker::{CallStopError, StopSign},
+    workspace::{LastLink, PathTarget, Workspace},
     writing::{
-        CONTENT_BYTES, IfMissing, NewMode, Opening, Removal, Removed, Staged, Taking, Target, Wish,
-        WriteError, Written,
+        CONTENT_BYTES, IfMissing, NewMode, OldContentNeed, Removal, RemovedFile, StagedFile,
+        Taking, WriteError, WriteTarget, WriteTargetRequest, WrittenFile,
     },
 };
 
@@ -29,7 +29,7 @@ pub(super) enum PatchError {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error(transparent)]
-    Stopped(#[from] Stopped),
+    Stopped(#[from] CallStopError),
     #[error("the hunk at line {} of the patch does not fit `{}`: {}", .misfit.patch_line, shown(.path), .misfit.kind)]
     Misfit { path: String, misfit: Misfit },
     #[error("`{}` already exists", shown(.path))]
@@ -80,13 +80,13 @@ pub(super) struct FileChange {
     /// What it held; `None` if it did not exist, or is no text.
     pub(super) old: Option<String>,
     pub(super) new: Option<String>,
-    pub(super) kind: ChangeKind,
+    pub(super) kind: FileChangeKind,
     pub(super) sha256: Option<String>,
     pub(super) previous_sha256: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ChangeKind {
+pub(super) enum FileChangeKind {
     Added,
     Updated,
     Moved,
@@ -94,7 +94,7 @@ pub(super) enum ChangeKind {
 }
 
 /// What became of a patch.
-pub(super) struct Applied {
+pub(super) struct AppliedPatch {
     pub(super) changes: Vec<FileChange>,
     /// Files that could not be put back after another could not be written, and what went wrong.
     pub(super) stuck: Option<Stuck>,
@@ -112,14 +112,14 @@ pub(super) fn apply(
     workspace: &Workspace,
     patch: &Patch<'_>,
     stop: &StopSign,
-) -> Result<Applied, PatchError> {
+) -> Result<AppliedPatch, PatchError> {
     let mut planner = Planner {
         workspace,
         stop,
         places: HashSet::new(),
         held: 0,
     };
-    let planned: Vec<Planned<'_>> = patch
+    let planned: Vec<PlannedFileChange<'_>> = patch
         .files
         .iter()
         .map(|file| planner.plan(file))
@@ -129,13 +129,13 @@ pub(super) fn apply(
         planned.stage(workspace, stop, &mut steps, &mut changes)?;
     }
     let stuck = commit(steps, stop)?;
-    Ok(Applied { changes, stuck })
+    Ok(AppliedPatch { changes, stuck })
 }
 
 /// A change whose outcome is known, and nothing of which is written.
-struct Planned<'p> {
+struct PlannedFileChange<'p> {
     /// The file that is read; `None` where a new one is made.
-    source: Option<Target>,
+    source: Option<WriteTarget>,
     /// Where the result goes, if not to the source.
     target: Option<&'p str>,
     /// `None`: the file is deleted.
@@ -152,10 +152,10 @@ struct Planner<'w> {
 }
 
 impl Planner<'_> {
-    fn plan<'p>(&mut self, file: &FilePatch<'p>) -> Result<Planned<'p>, PatchError> {
+    fn plan<'p>(&mut self, file: &FilePatch<'p>) -> Result<PlannedFileChange<'p>, PatchError> {
         self.stop.check()?;
         match &file.change {
-            Change::Add {
+            FilePatchAction::Add {
                 content,
                 executable,
             } => {
@@ -166,26 +166,26 @@ impl Planner<'_> {
                 } else {
                     NewMode::Plain
                 };
-                Ok(Planned {
+                Ok(PlannedFileChange {
                     source: None,
                     target: Some(file.path),
                     content: Some(content.clone()),
                     mode,
                 })
             }
-            Change::Delete { hunks } => {
+            FilePatchAction::Delete { hunks } => {
                 let source = self.existing(file.path, LastLink::Keep)?;
                 if !hunks.is_empty() && !self.hunks_applied(&source, hunks)?.is_empty() {
                     return Err(PatchError::NotAll { path: source.path });
                 }
-                Ok(Planned {
+                Ok(PlannedFileChange {
                     source: Some(source),
                     target: None,
                     content: None,
                     mode: NewMode::Plain,
                 })
             }
-            Change::Update { hunks, move_to } => {
+            FilePatchAction::Update { hunks, move_to } => {
                 let link = if move_to.is_some() {
                     LastLink::Keep
                 } else {
@@ -202,7 +202,7 @@ impl Planner<'_> {
                 if let Some(target) = move_to {
                     self.free(target)?;
                 }
-                Ok(Planned {
+                Ok(PlannedFileChange {
                     source: Some(source),
                     target: *move_to,
                     content: Some(content),
@@ -213,14 +213,14 @@ impl Planner<'_> {
     }
 
     /// A file to change or delete.
-    fn existing(&mut self, given: &str, last_link: LastLink) -> Result<Target, PatchError> {
-        let opening = Opening {
+    fn existing(&mut self, given: &str, last_link: LastLink) -> Result<WriteTarget, PatchError> {
+        let opening = WriteTargetRequest {
             given,
-            wish: Wish::Content,
+            wish: OldContentNeed::Content,
             missing: IfMissing::Fail,
             last_link,
         };
-        let target = Target::open(self.workspace, opening, self.stop)?;
+        let target = WriteTarget::open(self.workspace, opening, self.stop)?;
         self.once(target.path.clone())?;
         self.hold(
             target
@@ -246,8 +246,8 @@ impl Planner<'_> {
         let located = located.map_err(path_error)?;
         let path = located.whole_path().to_string_lossy().into_owned();
         match located.found {
-            Found::Missing { .. } => self.once(path),
-            Found::Directory(_) | Found::Entry { .. } => Err(PatchError::Exists { path }),
+            PathTarget::Missing { .. } => self.once(path),
+            PathTarget::Directory(_) | PathTarget::Entry { .. } => Err(PatchError::Exists { path }),
         }
     }
 
@@ -260,7 +260,7 @@ impl Planner<'_> {
 
     fn hunks_applied(
         &self,
-        source: &Target,
+        source: &WriteTarget,
         hunks: &[super::patch::Hunk<'_>],
     ) -> Result<String, PatchError> {
         let path = || source.path.clone();
@@ -285,13 +285,13 @@ impl Planner<'_> {
     }
 }
 
-impl Planned<'_> {
+impl PlannedFileChange<'_> {
     /// Writes the new content beside the old, and notes what is left to do.
     fn stage(
         self,
         workspace: &Workspace,
         stop: &StopSign,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<PatchStep>,
         changes: &mut Vec<FileChange>,
     ) -> Result<(), PatchError> {
         let old = self.source.as_ref().and_then(|source| source.old.as_ref());
@@ -305,19 +305,19 @@ impl Planned<'_> {
             old: old.and_then(|old| old.text()).map(str::to_owned),
             previous_sha256: old.and_then(|old| old.sha256.clone()),
             new: self.content,
-            kind: ChangeKind::Deleted,
+            kind: FileChangeKind::Deleted,
             sha256: None,
         };
         let mut target = None;
         if let Some(given) = self.target {
             let (missing, last_link) = (IfMissing::CreateDirectories, LastLink::Follow);
-            let opening = Opening {
+            let opening = WriteTargetRequest {
                 given,
-                wish: Wish::IfCheap,
+                wish: OldContentNeed::IfCheap,
                 missing,
                 last_link,
             };
-            let mut new = Target::open(workspace, opening, stop)?;
+            let mut new = WriteTarget::open(workspace, opening, stop)?;
             if new.old.is_some() {
                 return Err(PatchError::Exists { path: new.path });
             }
@@ -329,24 +329,24 @@ impl Planned<'_> {
         match (target, self.source, &change.new) {
             (Some(target), source, Some(content)) => {
                 change.kind = if source.is_some() {
-                    ChangeKind::Moved
+                    FileChangeKind::Moved
                 } else {
-                    ChangeKind::Added
+                    FileChangeKind::Added
                 };
                 change.from = source.is_some().then(|| std::mem::take(&mut change.path));
                 change.path.clone_from(&target.path);
                 let staged = target.stage(content.as_bytes(), stop)?;
                 change.sha256 = Some(staged.sha256.clone());
-                steps.push(Step::Write(staged));
-                steps.extend(source.map(|source| Step::Remove(Removal(source))));
+                steps.push(PatchStep::Write(staged));
+                steps.extend(source.map(|source| PatchStep::Remove(Removal(source))));
             }
             (None, Some(source), Some(content)) => {
-                change.kind = ChangeKind::Updated;
+                change.kind = FileChangeKind::Updated;
                 let staged = source.stage(content.as_bytes(), stop)?;
                 change.sha256 = Some(staged.sha256.clone());
-                steps.push(Step::Write(staged));
+                steps.push(PatchStep::Write(staged));
             }
-            (None, Some(source), None) => steps.push(Step::Remove(Removal(source))),
+            (None, Some(source), None) => steps.push(PatchStep::Remove(Removal(source))),
             (Some(_), _, None) | (None, None, _) => {}
         }
         changes.push(change);
@@ -354,17 +354,17 @@ impl Planned<'_> {
     }
 }
 
-enum Step {
-    Write(Staged),
+enum PatchStep {
+    Write(StagedFile),
     Remove(Removal),
 }
 
-enum Done {
-    Written(Written),
-    Removed(Removed),
+enum CompletedPatchStep {
+    Written(WrittenFile),
+    Removed(RemovedFile),
 }
 
-impl Done {
+impl CompletedPatchStep {
     fn path(&self) -> String {
         match self {
             Self::Written(written) => written.target.path.clone(),
@@ -389,12 +389,14 @@ impl Done {
 
 /// Makes all changes visible, one right after the other. If one cannot be made, those before are taken back; if even
 /// that fails, what is left is told.
-fn commit(steps: Vec<Step>, stop: &StopSign) -> Result<Option<Stuck>, WriteError> {
+fn commit(steps: Vec<PatchStep>, stop: &StopSign) -> Result<Option<Stuck>, WriteError> {
     let mut done = Vec::with_capacity(steps.len());
     for step in steps {
         let result = match step {
-            Step::Write(staged) => staged.commit(Taking::Unchanged, stop).map(Done::Written),
-            Step::Remove(removal) => removal.commit(stop).map(Done::Removed),
+            PatchStep::Write(staged) => staged
+                .commit(Taking::Unchanged, stop)
+                .map(CompletedPatchStep::Written),
+            PatchStep::Remove(removal) => removal.commit(stop).map(CompletedPatchStep::Removed),
         };
         match result {
             Ok(step) => done.push(step),
@@ -414,6 +416,6 @@ fn commit(steps: Vec<Step>, stop: &StopSign) -> Result<Option<Stuck>, WriteError
             }
         }
     }
-    done.into_iter().try_for_each(Done::durable)?;
+    done.into_iter().try_for_each(CompletedPatchStep::durable)?;
     Ok(None)
 }

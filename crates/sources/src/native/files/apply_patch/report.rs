@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use toolpost_model::ToolOutput;
 
-use super::plan::{Applied, ChangeKind, FileChange};
+use super::plan::{AppliedPatch, FileChange, FileChangeKind};
 use crate::native::files::{diff, names::shown};
 
 /// Most bytes of all diffs together.
@@ -24,7 +24,7 @@ struct ChangedFile {
     /// The file, relative to the workspace and without links.
     path: String,
     /// What happened to it.
-    change: Kind,
+    change: ChangedFileKind,
     /// Where it was before it was moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
@@ -44,7 +44,8 @@ struct ChangedFile {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+#[schemars(rename = "Kind")]
+enum ChangedFileKind {
     Added,
     Updated,
     Moved,
@@ -54,13 +55,13 @@ enum Kind {
 }
 
 /// Puts what was done into the call's output.
-pub(super) fn output(applied: Applied) -> Result<ToolOutput, serde_json::Error> {
-    let Applied { changes, stuck } = applied;
+pub(super) fn output(applied: AppliedPatch) -> Result<ToolOutput, serde_json::Error> {
+    let AppliedPatch { changes, stuck } = applied;
     let (mut list, mut diffs, mut files) = (String::new(), String::new(), Vec::new());
     for change in changes {
         let stays = stuck.as_ref().is_none_or(|stuck| stuck.touches(&change));
         let (old, new) = (change.old.as_deref(), change.new.as_deref());
-        let whole = change.kind == ChangeKind::Added;
+        let whole = change.kind == FileChangeKind::Added;
         let diff = diff::unified(&change.path, if whole { None } else { old }, new);
         let counts = diff.as_ref().map_or(String::new(), |diff| {
             format!(" (+{} -{})", diff.added, diff.removed)
@@ -84,7 +85,7 @@ pub(super) fn output(applied: Applied) -> Result<ToolOutput, serde_json::Error> 
             }
         };
         // Of a file that is new or gone the caller knows enough.
-        let shows = matches!(change.kind, ChangeKind::Updated | ChangeKind::Moved) && stays;
+        let shows = matches!(change.kind, FileChangeKind::Updated | FileChangeKind::Moved) && stays;
         if let Some(diff) = diff.as_ref().filter(|_| shows) {
             match diffs.len() + diff.text.len() > DIFF_BYTES {
                 true => {
@@ -129,11 +130,11 @@ pub(super) fn output(applied: Applied) -> Result<ToolOutput, serde_json::Error> 
 
 fn changed_file(change: FileChange, stays: bool, diff: Option<diff::Diff>) -> ChangedFile {
     let kind = match (stays, change.kind) {
-        (false, _) => Kind::Unchanged,
-        (true, ChangeKind::Added) => Kind::Added,
-        (true, ChangeKind::Updated) => Kind::Updated,
-        (true, ChangeKind::Moved) => Kind::Moved,
-        (true, ChangeKind::Deleted) => Kind::Deleted,
+        (false, _) => ChangedFileKind::Unchanged,
+        (true, FileChangeKind::Added) => ChangedFileKind::Added,
+        (true, FileChangeKind::Updated) => ChangedFileKind::Updated,
+        (true, FileChangeKind::Moved) => ChangedFileKind::Moved,
+        (true, FileChangeKind::Deleted) => ChangedFileKind::Deleted,
     };
     let diff = diff.filter(|_| stays);
     ChangedFile {
@@ -147,7 +148,7 @@ fn changed_file(change: FileChange, stays: bool, diff: Option<diff::Diff>) -> Ch
     }
 }
 
-impl ChangeKind {
+impl FileChangeKind {
     fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",

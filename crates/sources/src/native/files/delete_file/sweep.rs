@@ -16,9 +16,9 @@ use toolpost_model::{ErrorClass, ToolFailure};
 use super::Arguments;
 use crate::native::files::{
     failure::io_code,
-    named::Named,
+    named::ExistingPathEntry,
     names::{relative, shown},
-    worker::{StopSign, Stopped},
+    worker::{CallStopError, StopSign},
     workspace::{Workspace, open_listing, sync_directory},
 };
 
@@ -31,7 +31,7 @@ const HELD_NAMES: usize = 4096;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DeleteError {
     #[error(transparent)]
-    Stopped(#[from] Stopped),
+    Stopped(#[from] CallStopError),
     #[error("`{}` is a directory with something in it", shown(.path))]
     NotEmpty { path: String },
     #[error("cannot delete `{}`: {source}", shown(.path))]
@@ -97,7 +97,7 @@ impl DeleteError {
 /// Deletes what `named` is; tells how many things are gone.
 pub(super) fn delete(
     workspace: &Workspace,
-    named: &Named,
+    named: &ExistingPathEntry,
     arguments: &Arguments<'_>,
     stop: &StopSign,
 ) -> Result<u64, DeleteError> {
@@ -136,7 +136,7 @@ struct Sweep<'s> {
 }
 
 impl Sweep<'_> {
-    fn single(&mut self, named: &Named) -> Result<(), DeleteError> {
+    fn single(&mut self, named: &ExistingPathEntry) -> Result<(), DeleteError> {
         self.stop.check()?;
         let flags = if named.is_directory() {
             AtFlags::REMOVEDIR

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, ops::Range};
 
-use crate::native::files::{lines::words, worker::Stopped};
+use crate::native::files::{lines::words, worker::CallStopError};
 
 /// How many line numbers are told at most.
 const TOLD_LINES: usize = 100;
@@ -28,7 +28,7 @@ pub(super) enum Occurrences {
 
 /// A text with replacements made.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Edited {
+pub(super) struct EditedText {
     pub(super) text: String,
     pub(super) count: u64,
     /// Where the replaced texts began.
@@ -112,7 +112,7 @@ impl fmt::Display for Mismatch {
 }
 
 /// What to put where.
-pub(super) struct Exchange<'e> {
+pub(super) struct TextReplacement<'e> {
     pub(super) old: &'e str,
     pub(super) new: &'e str,
     pub(super) which: Occurrences,
@@ -128,11 +128,11 @@ pub(super) enum ExchangeError {
     Grows {
         bytes: u64,
     },
-    Stopped(Stopped),
+    Stopped(CallStopError),
 }
 
-impl From<Stopped> for ExchangeError {
-    fn from(stopped: Stopped) -> Self {
+impl From<CallStopError> for ExchangeError {
+    fn from(stopped: CallStopError) -> Self {
         Self::Stopped(stopped)
     }
 }
@@ -144,10 +144,10 @@ impl From<Stopped> for ExchangeError {
 /// its place. Who writes carriage returns means them.
 pub(super) fn replace(
     content: &str,
-    exchange: &Exchange<'_>,
-    go_on: &dyn Fn() -> Result<(), Stopped>,
-) -> Result<Edited, ExchangeError> {
-    let Exchange {
+    exchange: &TextReplacement<'_>,
+    go_on: &dyn Fn() -> Result<(), CallStopError>,
+) -> Result<EditedText, ExchangeError> {
+    let TextReplacement {
         old,
         new,
         which,
@@ -155,9 +155,9 @@ pub(super) fn replace(
     } = *exchange;
     let by_line = !old.contains('\r') && !new.contains('\r') && content.contains("\r\n");
     let searched = if by_line {
-        Searched::by_line(content)
+        NormalizedSearchText::by_line(content)
     } else {
-        Searched::as_it_is(content)
+        NormalizedSearchText::as_it_is(content)
     };
     let with_carriage_returns = by_line.then(|| new.replace('\n', "\r\n"));
     let new = NewText {
@@ -208,17 +208,17 @@ pub(super) fn replace(
         done = place.end;
     }
     text.push_str(&content[done..]);
-    Ok(Edited { text, count, lines })
+    Ok(EditedText { text, count, lines })
 }
 
 /// A text as it is searched, and the way back to the text as it is.
-struct Searched<'c> {
+struct NormalizedSearchText<'c> {
     text: Cow<'c, str>,
     /// Where, in `text`, a carriage return was left out.
     dropped: Vec<usize>,
 }
 
-impl<'c> Searched<'c> {
+impl<'c> NormalizedSearchText<'c> {
     fn as_it_is(content: &'c str) -> Self {
         Self {
             text: content.into(),
@@ -376,15 +376,15 @@ fn near_misses(content: &str, old: &str) -> Vec<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Edited, Exchange, ExchangeError, Mismatch, Occurrences, Stopped};
+    use super::{CallStopError, EditedText, ExchangeError, Mismatch, Occurrences, TextReplacement};
 
     fn replace(
         content: &str,
         old: &str,
         new: &str,
         which: Occurrences,
-    ) -> Result<Edited, Mismatch> {
-        let exchange = Exchange {
+    ) -> Result<EditedText, Mismatch> {
+        let exchange = TextReplacement {
             old,
             new,
             which,
@@ -412,7 +412,7 @@ mod tests {
     #[test]
     fn a_result_that_is_too_large_is_never_built() {
         let (content, new) = ("a".repeat(8 << 20), "b".repeat(100 << 10));
-        let exchange = Exchange {
+        let exchange = TextReplacement {
             old: "a",
             new: &new,
             which: Occurrences::All,
@@ -423,7 +423,7 @@ mod tests {
             matches!(error, ExchangeError::Grows { bytes } if bytes == (8 << 20) * (100 << 10)),
             "{error:?}"
         );
-        let exchange = Exchange {
+        let exchange = TextReplacement {
             old: "a",
             new: "bb",
             which: Occurrences::All,
@@ -434,7 +434,7 @@ mod tests {
             "bbbb"
         );
         assert!(super::replace("aaa", &exchange, &|| Ok(())).is_err());
-        let stopped = super::replace("aa", &exchange, &|| Err(Stopped)).unwrap_err();
+        let stopped = super::replace("aa", &exchange, &|| Err(CallStopError)).unwrap_err();
         assert!(matches!(stopped, ExchangeError::Stopped(_)), "{stopped:?}");
     }
 

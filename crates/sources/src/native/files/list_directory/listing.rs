@@ -10,15 +10,15 @@ use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, FileType, statat};
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolpost_model::{Access, ToolFailure};
+use toolpost_model::{ResourceAccess, ToolFailure};
 
 use super::Arguments;
 use crate::native::files::{
     entry_type::EntryType,
     failure::{PathError, io_code},
     names::{relative, shown},
-    worker::{StopSign, Stopped, Unfinished},
-    workspace::{Found, Workspace, open_directory, read_link},
+    worker::{CallStopError, FileWorkInterruption, StopSign},
+    workspace::{PathTarget, Workspace, open_directory, read_link},
 };
 
 /// How many names are read in one call before the listing is called incomplete. Names must be held to be sorted.
@@ -28,7 +28,8 @@ const LISTED_BYTES: usize = 1 << 20;
 
 /// One thing in a directory.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Entry {
+#[schemars(rename = "Entry")]
+pub(super) struct DirectoryEntry {
     /// Where it is, relative to the workspace.
     path: String,
     /// What it is.
@@ -59,7 +60,7 @@ pub(super) enum ListError {
     #[error(transparent)]
     Path(#[from] PathError),
     #[error(transparent)]
-    Stopped(#[from] Stopped),
+    Stopped(#[from] CallStopError),
     #[error("`{}` is not a directory", shown(.given))]
     NotADirectory { given: String },
     #[error("cannot list `{}`: {source}", shown(.given))]
@@ -82,10 +83,10 @@ impl ListError {
 }
 
 /// What was found.
-pub(super) struct Listing {
+pub(super) struct DirectoryListing {
     /// The directory, relative to the workspace.
     pub(super) path: String,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<DirectoryEntry>,
     /// How many entries there are in all, if every directory that was wanted could be counted.
     pub(super) total: Option<u64>,
     /// There is something that is not shown.
@@ -99,26 +100,26 @@ pub(super) fn list(
     workspace: &Workspace,
     arguments: &Arguments<'_>,
     stop: &StopSign,
-) -> Result<Listing, ListError> {
+) -> Result<DirectoryListing, ListError> {
     let given = || arguments.path.to_owned();
     let located = workspace.locate(&workspace.request(arguments.path).map_err(PathError::from)?)?;
     stop.require(
         workspace,
         (arguments.path, &located.whole_path()),
-        Access::Read,
+        ResourceAccess::Read,
     )?;
     let dir = match located.found {
-        Found::Directory(dir) => dir,
-        Found::Entry { .. } => return Err(ListError::NotADirectory { given: given() }),
-        Found::Missing { parent, rest } => {
-            let may_see = |place: &Path| stop.may(workspace, place, Access::Read);
+        PathTarget::Directory(dir) => dir,
+        PathTarget::Entry { .. } => return Err(ListError::NotADirectory { given: given() }),
+        PathTarget::Missing { parent, rest } => {
+            let may_see = |place: &Path| stop.may(workspace, place, ResourceAccess::Read);
             return Err(
                 PathError::not_found(given(), (&parent, &located.path), &rest, may_see).into(),
             );
         }
     };
     let path = relative(&located.path).0.into_owned();
-    let listing = Listing {
+    let listing = DirectoryListing {
         path,
         entries: Vec::new(),
         total: Some(0),
@@ -136,15 +137,15 @@ pub(super) fn list(
     let names = collector
         .names(&dir, &located.path)
         .map_err(|error| match error {
-            Unfinished::Stopped(stopped) => ListError::Stopped(stopped),
-            Unfinished::Io(source) => ListError::Io {
+            FileWorkInterruption::Stopped(stopped) => ListError::Stopped(stopped),
+            FileWorkInterruption::Io(source) => ListError::Io {
                 given: given(),
                 source,
             },
         })?;
     let below = arguments.depth.saturating_sub(1);
     collector.add(
-        &Level {
+        &ListedDirectory {
             dir: &dir,
             at: &located.path,
             name: Path::new(""),
@@ -156,7 +157,7 @@ pub(super) fn list(
 }
 
 struct Collector<'s> {
-    listing: Listing,
+    listing: DirectoryListing,
     limit: usize,
     /// Names read so far, shown or not.
     scanned: usize,
@@ -167,7 +168,7 @@ struct Collector<'s> {
 }
 
 /// A directory that is being listed.
-struct Level<'l> {
+struct ListedDirectory<'l> {
     dir: &'l Dir,
     /// From the workspace's root.
     at: &'l Path,
@@ -178,7 +179,7 @@ struct Level<'l> {
 }
 
 /// What is in a directory within the listing.
-enum Inner {
+enum SubdirectoryContents {
     NotWanted,
     Unreadable,
     Names(Dir, Vec<OsString>),
@@ -187,7 +188,7 @@ enum Inner {
 impl Collector<'_> {
     /// The names in a directory that lies at a place, sorted by their bytes, without those that rules keep from the
     /// call.
-    fn names(&mut self, dir: &Dir, at: &Path) -> Result<Vec<OsString>, Unfinished> {
+    fn names(&mut self, dir: &Dir, at: &Path) -> Result<Vec<OsString>, FileWorkInterruption> {
         self.stop.check()?;
         let mut names = Vec::new();
         for entry in dir.entries()? {
@@ -213,7 +214,7 @@ impl Collector<'_> {
             return true;
         }
         let place = at.join(name);
-        if !self.stop.may(self.workspace, &place, Access::Read) {
+        if !self.stop.may(self.workspace, &place, ResourceAccess::Read) {
             return false;
         }
         let is_link = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
@@ -229,21 +230,26 @@ impl Collector<'_> {
             return false;
         };
         match self.workspace.locate(&requested) {
-            Ok(located) => self
-                .stop
-                .may(self.workspace, &located.whole_path(), Access::Read),
+            Ok(located) => {
+                self.stop
+                    .may(self.workspace, &located.whole_path(), ResourceAccess::Read)
+            }
             // It leads out, or in circles; what it says may be a kept name all the same.
             Err(_) => {
                 let target = read_link(dir, name).map(|target| at.join(target));
                 target.is_ok_and(|target| {
                     self.stop
-                        .may(self.workspace, &lexical(&target), Access::Read)
+                        .may(self.workspace, &lexical(&target), ResourceAccess::Read)
                 })
             }
         }
     }
 
-    fn add(&mut self, level: &Level<'_>, names: Vec<OsString>) -> Result<(), Stopped> {
+    fn add(
+        &mut self,
+        level: &ListedDirectory<'_>,
+        names: Vec<OsString>,
+    ) -> Result<(), CallStopError> {
         for name in names {
             if self.listing.entries.len() == self.limit || self.listed > LISTED_BYTES {
                 self.listing.cut = true;
@@ -256,14 +262,14 @@ impl Collector<'_> {
                 continue;
             };
             let inner = self.look_into(level, &name, entry.entry_type)?;
-            entry.unreadable = matches!(inner, Inner::Unreadable);
+            entry.unreadable = matches!(inner, SubdirectoryContents::Unreadable);
             self.listed +=
                 entry.path.len() + entry.name.len() + entry.target.as_ref().map_or(0, String::len);
             self.listing.entries.push(entry);
-            if let Inner::Names(dir, names) = inner {
+            if let SubdirectoryContents::Names(dir, names) = inner {
                 let (at, name) = (level.at.join(&name), level.name.join(&name));
                 self.add(
-                    &Level {
+                    &ListedDirectory {
                         dir: &dir,
                         at: &at,
                         name: &name,
@@ -278,20 +284,20 @@ impl Collector<'_> {
 
     fn look_into(
         &mut self,
-        level: &Level<'_>,
+        level: &ListedDirectory<'_>,
         name: &OsStr,
         entry_type: EntryType,
-    ) -> Result<Inner, Stopped> {
+    ) -> Result<SubdirectoryContents, CallStopError> {
         if entry_type != EntryType::Directory || level.below == 0 {
-            return Ok(Inner::NotWanted);
+            return Ok(SubdirectoryContents::NotWanted);
         }
         let Ok(dir) = open_directory(level.dir, name) else {
-            return Ok(Inner::Unreadable);
+            return Ok(SubdirectoryContents::Unreadable);
         };
         match self.names(&dir, &level.at.join(name)) {
-            Ok(names) => Ok(Inner::Names(dir, names)),
-            Err(Unfinished::Stopped(stopped)) => Err(stopped),
-            Err(Unfinished::Io(_)) => Ok(Inner::Unreadable),
+            Ok(names) => Ok(SubdirectoryContents::Names(dir, names)),
+            Err(FileWorkInterruption::Stopped(stopped)) => Err(stopped),
+            Err(FileWorkInterruption::Io(_)) => Ok(SubdirectoryContents::Unreadable),
         }
     }
 }
@@ -312,7 +318,7 @@ fn lexical(path: &Path) -> PathBuf {
 }
 
 /// Looks at one name. `None`: it vanished meanwhile.
-fn describe(level: &Level<'_>, name: &OsStr) -> Option<Entry> {
+fn describe(level: &ListedDirectory<'_>, name: &OsStr) -> Option<DirectoryEntry> {
     let stat = statat(level.dir, name, AtFlags::SYMLINK_NOFOLLOW);
     let entry_type = match &stat {
         Ok(stat) => EntryType::of(FileType::from_raw_mode(stat.st_mode)),
@@ -328,7 +334,7 @@ fn describe(level: &Level<'_>, name: &OsStr) -> Option<Entry> {
     };
     let path = level.at.join(name);
     let (path, lossy_name) = relative(&path);
-    Some(Entry {
+    Some(DirectoryEntry {
         path: path.into_owned(),
         entry_type,
         size: size.filter(|_| entry_type == EntryType::File),

@@ -13,16 +13,19 @@ use rustix::{
     },
     io::Errno,
 };
-use toolpost_model::{Access, ToolFailure};
+use toolpost_model::{ResourceAccess, ToolFailure};
 
 use super::Arguments;
 use crate::native::files::{
     failure::{PathError, io_code},
-    named::{Named, require_all},
+    named::{ExistingPathEntry, require_all},
     names::{relative, shown},
-    worker::{StopSign, Stopped},
-    workspace::{Found, LastLink, Workspace, open_regular, sync_directory},
-    writing::{IfMissing, MadeDirectories, Opening, Taking, Target, Wish, WriteError},
+    worker::{CallStopError, StopSign},
+    workspace::{LastLink, PathTarget, Workspace, open_regular, sync_directory},
+    writing::{
+        IfMissing, MadeDirectories, OldContentNeed, Taking, WriteError, WriteTarget,
+        WriteTargetRequest,
+    },
 };
 
 /// Why nothing was moved, or why that is not certain.
@@ -33,7 +36,7 @@ pub(super) enum MoveError {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error(transparent)]
-    Stopped(#[from] Stopped),
+    Stopped(#[from] CallStopError),
     #[error("`{}` already exists", shown(.path))]
     Exists { path: String },
     #[error("`{}` is {found}, and only a file can be replaced, by a file", shown(.path))]
@@ -82,7 +85,7 @@ impl MoveError {
 }
 
 /// A move that was done.
-pub(super) struct Moved {
+pub(super) struct CompletedMove {
     pub(super) from: PathBuf,
     pub(super) to: PathBuf,
     pub(super) file_type: FileType,
@@ -94,18 +97,18 @@ pub(super) fn rename(
     workspace: &Workspace,
     arguments: &Arguments<'_>,
     stop: &StopSign,
-) -> Result<Moved, MoveError> {
-    let may_see = |place: &Path| stop.may(workspace, place, Access::Read);
-    let from = Named::locate(workspace, arguments.from, may_see)?;
+) -> Result<CompletedMove, MoveError> {
+    let may_see = |place: &Path| stop.may(workspace, place, ResourceAccess::Read);
+    let from = ExistingPathEntry::locate(workspace, arguments.from, may_see)?;
     let given = arguments.to;
     let requested = workspace.request(given).map_err(PathError::from)?;
     let to = workspace.locate_name(&requested)?.writable(given)?;
     let place = to.whole_path();
     stop.as_decided_beneath(workspace, (given, &from), &[&from.place, &place])?;
     let uses = [
-        (&*from.place, Access::Read),
-        (&from.place, Access::Write),
-        (&place, Access::Write),
+        (&*from.place, ResourceAccess::Read),
+        (&from.place, ResourceAccess::Write),
+        (&place, ResourceAccess::Write),
     ];
     require_all(workspace, (arguments.from, &from), &uses, stop)?;
     let told = relative(&place).0.into_owned();
@@ -117,31 +120,31 @@ pub(super) fn rename(
     }
     let mut made = MadeDirectories::default();
     let (parent, name, overwritten) = match to.found {
-        Found::Directory(_) => {
+        PathTarget::Directory(_) => {
             return Err(MoveError::NotReplaced {
                 path: told,
                 found: "a directory",
             });
         }
-        Found::Entry { parent, name, stat } => {
+        PathTarget::Entry { parent, name, stat } => {
             replaceable(&from, arguments, (&parent, &name, &stat), &told)?;
             (parent, name, true)
         }
-        Found::Missing { rest, .. } if rest.len() > 1 && !arguments.create_directories => {
+        PathTarget::Missing { rest, .. } if rest.len() > 1 && !arguments.create_directories => {
             let missing = to.path.join(&rest[0]);
             return Err(WriteError::NoDirectory {
                 path: relative(&missing).0.into_owned(),
             }
             .into());
         }
-        Found::Missing { parent, rest } => {
+        PathTarget::Missing { parent, rest } => {
             stop.check()?;
             let (parent, name) = made.make(parent, rest, &told)?;
             (parent, name, false)
         }
     };
     stop.check()?;
-    let target = Place { parent, name, told };
+    let target = MoveDestination { parent, name, told };
     match target.take(&from, overwritten) {
         Ok(()) => {
             let synced = sync_directory(&target.parent).and_then(|()| sync_directory(&from.parent));
@@ -163,7 +166,7 @@ pub(super) fn rename(
         from: arguments.from.to_owned(),
         source,
     })?;
-    Ok(Moved {
+    Ok(CompletedMove {
         file_type: from.file_type(),
         from: from.place,
         to: place,
@@ -173,7 +176,7 @@ pub(super) fn rename(
 
 /// Refuses to replace what must not be.
 fn replaceable(
-    from: &Named,
+    from: &ExistingPathEntry,
     arguments: &Arguments<'_>,
     (parent, name, stat): (&Dir, &OsStr, &Stat),
     told: &str,
@@ -215,14 +218,14 @@ fn replaceable(
     Ok(())
 }
 
-struct Place {
+struct MoveDestination {
     parent: Dir,
     name: OsString,
     told: String,
 }
 
-impl Place {
-    fn take(&self, from: &Named, overwrite: bool) -> rustix::io::Result<()> {
+impl MoveDestination {
+    fn take(&self, from: &ExistingPathEntry, overwrite: bool) -> rustix::io::Result<()> {
         if overwrite {
             return renameat(&from.parent, &from.name, &self.parent, &self.name);
         }
@@ -247,7 +250,7 @@ impl Place {
 fn copy(
     workspace: &Workspace,
     arguments: &Arguments<'_>,
-    from: &Named,
+    from: &ExistingPathEntry,
     told: &str,
     stop: &StopSign,
 ) -> Result<(), MoveError> {
@@ -259,13 +262,13 @@ fn copy(
         });
     }
     let (file, stat) = open_regular(&from.parent, &from.name, arguments.from)?;
-    let opening = Opening {
+    let opening = WriteTargetRequest {
         given: arguments.to,
-        wish: Wish::IfCheap,
+        wish: OldContentNeed::IfCheap,
         missing: IfMissing::Create,
         last_link: LastLink::Keep,
     };
-    let mut target = Target::open(workspace, opening, stop)?;
+    let mut target = WriteTarget::open(workspace, opening, stop)?;
     let taking = match (&target.old, arguments.overwrite) {
         (Some(_), false) => {
             return Err(MoveError::Exists {

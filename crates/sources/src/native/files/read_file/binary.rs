@@ -4,12 +4,12 @@ use std::io::Read;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use sha2::{Digest, Sha256};
-use toolpost_model::{Content, Truncation};
+use toolpost_model::{ResultContent, Truncation};
 
 use super::scan::READ_ON_BYTES;
 use crate::native::files::{
     digest::{hex, read_some},
-    worker::{StopSign, Unfinished},
+    worker::{FileWorkInterruption, StopSign},
 };
 
 /// Largest image given whole.
@@ -19,7 +19,7 @@ const SHOWN_BYTES: usize = 1024;
 
 /// A binary file, as far as it was read.
 pub(super) struct BinaryFile {
-    pub(super) content: Content,
+    pub(super) content: ResultContent,
     pub(super) media_type: &'static str,
     pub(super) size: u64,
     pub(super) truncated: Option<Truncation>,
@@ -45,7 +45,7 @@ pub(super) fn read(
     head: Vec<u8>,
     size: u64,
     stop: &StopSign,
-) -> Result<BinaryFile, Unfinished> {
+) -> Result<BinaryFile, FileWorkInterruption> {
     let media_type = media_type(&head);
     let image = media_type.starts_with("image/") && size <= IMAGE_BYTES as u64;
     let keep = if image { IMAGE_BYTES } else { SHOWN_BYTES };
@@ -71,7 +71,7 @@ pub(super) fn read(
     let sha256 = whole.then(|| hex(hasher));
     let size = if whole { through } else { size.max(through) };
     if image && whole && bytes.len() <= IMAGE_BYTES {
-        let content = Content::Image {
+        let content = ResultContent::Image {
             data: BASE64.encode(&bytes),
             media_type: media_type.to_owned(),
         };
@@ -85,7 +85,7 @@ pub(super) fn read(
     }
     bytes.truncate(SHOWN_BYTES);
     let shown = bytes.len() as u64;
-    let content = Content::Binary {
+    let content = ResultContent::Binary {
         data: BASE64.encode(&bytes),
         media_type: media_type.to_owned(),
         size,

@@ -2,18 +2,19 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolpost_model::{Content, ToolOutput, Truncation};
+use toolpost_model::{ResultContent, ToolOutput, Truncation};
 
 use super::{
     binary::BinaryFile,
-    scan::{Read, SCAN_BYTES},
-    text::Window,
+    scan::{ReadFileContent, SCAN_BYTES},
+    text::TextWindow,
 };
 use crate::native::files::names::shown;
 
 /// The file, and which part of it is shown.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct ReadResult {
+#[schemars(rename = "ReadResult")]
+pub(super) struct ReadFileResult {
     /// The file, relative to the workspace and without links.
     path: String,
     /// Size of the file in bytes.
@@ -56,9 +57,12 @@ enum Encoding {
 }
 
 /// Puts what was read into the call's output.
-pub(super) fn output(read: Read, line_numbers: bool) -> Result<ToolOutput, serde_json::Error> {
+pub(super) fn output(
+    read: ReadFileContent,
+    line_numbers: bool,
+) -> Result<ToolOutput, serde_json::Error> {
     match read {
-        Read::Text {
+        ReadFileContent::Text {
             path,
             size,
             mut window,
@@ -69,17 +73,17 @@ pub(super) fn output(read: Read, line_numbers: bool) -> Result<ToolOutput, serde
             }
             text_output(path, size, window, sha256)
         }
-        Read::Binary { path, file } => binary_output(path, file),
+        ReadFileContent::Binary { path, file } => binary_output(path, file),
     }
 }
 
 fn text_output(
     path: String,
     size: u64,
-    window: Window,
+    window: TextWindow,
     sha256: Option<String>,
 ) -> Result<ToolOutput, serde_json::Error> {
-    let result = ReadResult {
+    let result = ReadFileResult {
         path,
         size,
         encoding: Encoding::Utf8,
@@ -97,7 +101,7 @@ fn text_output(
     let output = ToolOutput {
         truncated: text_truncation(&result),
         structured: Some(serde_json::to_value(&result)?),
-        content: vec![Content::text(window.text)],
+        content: vec![ResultContent::text(window.text)],
         summary: Some(summary),
         ..ToolOutput::default()
     };
@@ -108,7 +112,7 @@ fn text_output(
     })
 }
 
-fn text_summary(result: &ReadResult) -> String {
+fn text_summary(result: &ReadFileResult) -> String {
     let path = shown(&result.path);
     let (first, count) = (
         result.first_line.unwrap_or(1),
@@ -141,7 +145,7 @@ pub(super) fn lines(count: u64) -> String {
 }
 
 /// Says what is missing: lines after the last one shown, or parts of long ones.
-fn text_truncation(result: &ReadResult) -> Option<Truncation> {
+fn text_truncation(result: &ReadFileResult) -> Option<Truncation> {
     let hint = match (result.next_offset, result.cut_lines, result.total_lines) {
         (Some(next), ..) => Some(format!("read on with `offset={next}`")),
         (None, _, None) => Some(format!(
@@ -170,7 +174,7 @@ fn binary_output(path: String, file: BinaryFile) -> Result<ToolOutput, serde_jso
         file.media_type,
         file.size
     );
-    let result = ReadResult {
+    let result = ReadFileResult {
         path,
         size: file.size,
         encoding: Encoding::Binary,

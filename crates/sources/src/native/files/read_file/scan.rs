@@ -5,20 +5,20 @@ use std::io;
 use cap_std::fs::File;
 use rustix::fs::FileType;
 use sha2::{Digest, Sha256};
-use toolpost_model::{Access, ErrorClass, ToolFailure};
+use toolpost_model::{ErrorClass, ResourceAccess, ToolFailure};
 
 use super::{
     Arguments,
     binary::{self, BinaryFile},
     report::lines,
-    text::{LineWindow, Window},
+    text::{LineWindow, TextWindow},
 };
 use crate::native::files::{
     digest::{hex, read_some},
     failure::{PathError, io_code, special},
     names::{relative, shown},
-    worker::{StopSign, Stopped, Unfinished},
-    workspace::{Found, Workspace, open_regular},
+    worker::{CallStopError, FileWorkInterruption, StopSign},
+    workspace::{PathTarget, Workspace, open_regular},
 };
 
 /// How much of a file decides whether it is text.
@@ -33,11 +33,11 @@ pub(super) const READ_ON_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ReadError {
+pub(super) enum ReadFileError {
     #[error(transparent)]
     Path(#[from] PathError),
     #[error(transparent)]
-    Stopped(#[from] Stopped),
+    Stopped(#[from] CallStopError),
     #[error("`{}` has only {}, so there is no line {offset}", shown(.path), lines(*.total))]
     PastTheEnd {
         path: String,
@@ -50,7 +50,7 @@ pub(super) enum ReadError {
     Io { path: String, source: io::Error },
 }
 
-impl ReadError {
+impl ReadFileError {
     pub(super) fn into_failure(self) -> ToolFailure {
         let message = self.to_string();
         match self {
@@ -67,11 +67,11 @@ impl ReadError {
 }
 
 /// A file that was read, and how.
-pub(super) enum Read {
+pub(super) enum ReadFileContent {
     Text {
         path: String,
         size: u64,
-        window: Window,
+        window: TextWindow,
         sha256: Option<String>,
     },
     Binary {
@@ -85,49 +85,53 @@ pub(super) fn read(
     workspace: &Workspace,
     arguments: &Arguments<'_>,
     stop: &StopSign,
-) -> Result<Read, ReadError> {
+) -> Result<ReadFileContent, ReadFileError> {
     let given = arguments.path;
     let located = workspace.locate(&workspace.request(given).map_err(PathError::from)?)?;
-    stop.require(workspace, (given, &located.whole_path()), Access::Read)?;
+    stop.require(
+        workspace,
+        (given, &located.whole_path()),
+        ResourceAccess::Read,
+    )?;
     let (mut file, stat) = match &located.found {
-        Found::Entry { parent, name, stat } => match FileType::from_raw_mode(stat.st_mode) {
+        PathTarget::Entry { parent, name, stat } => match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => open_regular(parent, name, given)?,
             other => return Err(special(given, other).into()),
         },
-        Found::Directory(_) => {
+        PathTarget::Directory(_) => {
             return Err(PathError::IsDirectory {
                 given: given.to_owned(),
             }
             .into());
         }
-        Found::Missing { parent, rest } => {
+        PathTarget::Missing { parent, rest } => {
             return Err(PathError::not_found(
                 given.to_owned(),
                 (parent, &located.path),
                 rest,
-                |place| stop.may(workspace, place, Access::Read),
+                |place| stop.may(workspace, place, ResourceAccess::Read),
             )
             .into());
         }
     };
     let path = relative(&located.path).0.into_owned();
     let size = u64::try_from(stat.st_size).unwrap_or(0);
-    let failed = |source| ReadError::Io {
+    let failed = |source| ReadFileError::Io {
         path: path.clone(),
         source,
     };
     let head = read_head(&mut file).map_err(failed)?;
     if binary::is_binary(&head, head.len() < HEAD_BYTES) {
         let file = binary::read(&mut file, head, size, stop).map_err(|error| match error {
-            Unfinished::Stopped(stopped) => ReadError::Stopped(stopped),
-            Unfinished::Io(source) => failed(source),
+            FileWorkInterruption::Stopped(stopped) => ReadFileError::Stopped(stopped),
+            FileWorkInterruption::Io(source) => failed(source),
         })?;
-        return Ok(Read::Binary { path, file });
+        return Ok(ReadFileContent::Binary { path, file });
     }
     read_text(
         &mut file,
         head,
-        Plan {
+        TextReadPlan {
             path,
             size,
             offset: arguments.offset,
@@ -152,7 +156,7 @@ fn read_head(file: &mut File) -> io::Result<Vec<u8>> {
 }
 
 /// What is wanted of a text file whose head was read.
-struct Plan {
+struct TextReadPlan {
     path: String,
     /// As the system told it; `/proc` says 0 and has more.
     size: u64,
@@ -163,9 +167,9 @@ struct Plan {
 fn read_text(
     file: &mut File,
     head: Vec<u8>,
-    plan: Plan,
+    plan: TextReadPlan,
     stop: &StopSign,
-) -> Result<Read, ReadError> {
+) -> Result<ReadFileContent, ReadFileError> {
     let mut window = LineWindow::new(plan.offset, plan.limit);
     let mut hasher = (plan.size <= READ_ON_BYTES).then(Sha256::new);
     let mut scanned = 0_u64;
@@ -186,27 +190,27 @@ fn read_text(
         }
         stop.check()?;
         chunk.resize(CHUNK_BYTES, 0);
-        count = read_some(file, &mut chunk).map_err(|source| ReadError::Io {
+        count = read_some(file, &mut chunk).map_err(|source| ReadFileError::Io {
             path: plan.path.clone(),
             source,
         })?;
     };
     let window = window.finish(at_end);
-    let Plan {
+    let TextReadPlan {
         path, size, offset, ..
     } = plan;
     if window.lines_shown == 0 && offset > 1 {
         return Err(match window.total_lines {
-            Some(total) => ReadError::PastTheEnd {
+            Some(total) => ReadFileError::PastTheEnd {
                 path,
                 total,
                 offset,
             },
-            None => ReadError::TooFar { path, offset },
+            None => ReadFileError::TooFar { path, offset },
         });
     }
     let size = if at_end { scanned } else { size.max(scanned) };
-    Ok(Read::Text {
+    Ok(ReadFileContent::Text {
         path,
         size,
         window,

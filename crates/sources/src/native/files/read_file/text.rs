@@ -27,7 +27,7 @@ pub(in crate::native) struct LineWindow {
 
 /// What was cut out.
 #[derive(Debug, PartialEq)]
-pub(in crate::native) struct Window {
+pub(in crate::native) struct TextWindow {
     pub(in crate::native) text: String,
     pub(super) first_line: u64,
     pub(in crate::native) lines_shown: u64,
@@ -92,27 +92,29 @@ impl LineWindow {
         let room = LINE_BYTES.saturating_sub(kept);
         self.shown.extend_from_slice(&body[..body.len().min(room)]);
         if ends {
-            self.end_line(self.line_seen + body.len() as u64, LineEnd::Newline);
+            self.end_line(self.line_seen + body.len() as u64, ScannedLineEnd::Newline);
         }
     }
 
     /// The current line, `length` bytes without its newline, is over: keep it if it fits.
-    fn end_line(&mut self, length: u64, end: LineEnd) {
+    fn end_line(&mut self, length: u64, end: ScannedLineEnd) {
         let kept = self.shown.len() - self.line_start;
-        let cut = length > kept as u64 || end == LineEnd::OutOfSight;
+        let cut = length > kept as u64 || end == ScannedLineEnd::OutOfSight;
         if cut {
             self.shown
                 .truncate(self.line_start + whole_characters(&self.shown[self.line_start..]));
             let dropped = length - (self.shown.len() - self.line_start) as u64;
             let mark = match end {
-                LineEnd::OutOfSight => "… [this line goes on beyond what is scanned]".to_owned(),
-                LineEnd::Newline | LineEnd::EndOfFile => {
+                ScannedLineEnd::OutOfSight => {
+                    "… [this line goes on beyond what is scanned]".to_owned()
+                }
+                ScannedLineEnd::Newline | ScannedLineEnd::EndOfFile => {
                     format!("… [{dropped} more bytes of this line not shown]")
                 }
             };
             self.shown.extend_from_slice(mark.as_bytes());
         }
-        if end == LineEnd::Newline {
+        if end == ScannedLineEnd::Newline {
             self.shown.push(b'\n');
         }
         if self.shown.len() > self.most_bytes {
@@ -126,15 +128,15 @@ impl LineWindow {
     }
 
     /// No more comes: because the file ended, or because the caller stopped feeding.
-    pub(in crate::native) fn finish(mut self, at_end: bool) -> Window {
+    pub(in crate::native) fn finish(mut self, at_end: bool) -> TextWindow {
         let inside_window = self.line >= self.first && self.next_line.is_none();
         if self.line_seen > 0 && inside_window && self.lines_shown < self.limit {
             self.end_line(
                 self.line_seen,
                 if at_end {
-                    LineEnd::EndOfFile
+                    ScannedLineEnd::EndOfFile
                 } else {
-                    LineEnd::OutOfSight
+                    ScannedLineEnd::OutOfSight
                 },
             );
         }
@@ -143,7 +145,7 @@ impl LineWindow {
             Ok(text) => (text, false),
             Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), true),
         };
-        Window {
+        TextWindow {
             text,
             lossy,
             first_line: self.first,
@@ -155,7 +157,7 @@ impl LineWindow {
     }
 }
 
-impl Window {
+impl TextWindow {
     /// Puts its number in front of each line, as `cat -n` does.
     pub(super) fn number_lines(&mut self) {
         let lines = self.text.split_inclusive('\n').zip(self.first_line..);
@@ -169,7 +171,7 @@ impl Window {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum LineEnd {
+enum ScannedLineEnd {
     Newline,
     EndOfFile,
     /// The scan stopped within the line.
@@ -195,10 +197,10 @@ fn whole_characters(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{LineWindow, SHOWN_BYTES, Window};
+    use super::{LineWindow, SHOWN_BYTES, TextWindow};
 
     /// Feeds the text in pieces of every small size, which must make no difference.
-    fn window(file: &[u8], first: u64, limit: u64) -> Window {
+    fn window(file: &[u8], first: u64, limit: u64) -> TextWindow {
         let cut = |size: usize| {
             let mut window = LineWindow::new(first, limit);
             file.chunks(size).for_each(|piece| window.feed(piece));

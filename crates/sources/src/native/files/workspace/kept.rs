@@ -19,8 +19,8 @@ use rustix::{
     io::Errno,
     time::{ClockId, clock_gettime},
 };
-use toolpost_model::{Access, CallContext, ErrorClass, ToolFailure};
-use toolpost_sandbox::Root;
+use toolpost_model::{CallContext, ErrorClass, ResourceAccess, ToolFailure};
+use toolpost_sandbox::SandboxRoot;
 
 use crate::native::files::names::shown;
 
@@ -61,11 +61,11 @@ impl KeptPaths {
         let masked = self
             .masked
             .iter()
-            .map(|path| PathMark::of(path, Access::Read));
+            .map(|path| PathMark::of(path, ResourceAccess::Read));
         let protected = self
             .protected
             .iter()
-            .map(|path| PathMark::of(path, Access::Write));
+            .map(|path| PathMark::of(path, ResourceAccess::Write));
         let mut marks: Vec<PathMark> = masked.chain(protected).collect();
         marks.sort_by(|one, other| one.path.cmp(&other.path));
         marks
@@ -77,7 +77,7 @@ impl KeptPaths {
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::native) struct PathMark {
     path: PathBuf,
-    kept: Access,
+    kept: ResourceAccess,
     /// Device and number of the file.
     file: Option<(u32, u32, u64)>,
     /// When it was made, since numbers are used again. Where the file system does not keep that, when the file was last
@@ -86,7 +86,7 @@ pub(in crate::native) struct PathMark {
 }
 
 impl PathMark {
-    fn of(path: &Path, kept: Access) -> Self {
+    fn of(path: &Path, kept: ResourceAccess) -> Self {
         let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BTIME | StatxFlags::CTIME;
         let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, wanted).ok();
         let made = found.as_ref().and_then(|stat| {
@@ -180,7 +180,7 @@ pub(in crate::native) trait KeepingRules {
     fn kept_places(&self) -> Vec<PathBuf>;
 
     /// Whether a path may be used.
-    fn may_use(&self, path: &Path, access: Access) -> bool;
+    fn may_use(&self, path: &Path, access: ResourceAccess) -> bool;
 
     /// Whether nobody waits for the search any more.
     fn is_canceled(&self) -> bool;
@@ -192,7 +192,7 @@ impl KeepingRules for CallContext {
         self.kept_places()
     }
 
-    fn may_use(&self, path: &Path, access: Access) -> bool {
+    fn may_use(&self, path: &Path, access: ResourceAccess) -> bool {
         self.may_use(path, access)
     }
 
@@ -237,9 +237,9 @@ impl KeptError {
 }
 
 /// What a process sees.
-pub(in crate::native) struct Sight<'s> {
+pub(in crate::native) struct ProcessPathView<'s> {
     /// Where it works. Looked through like what is readable.
-    pub(in crate::native) roots: &'s [Root],
+    pub(in crate::native) roots: &'s [SandboxRoot],
     /// Looked through wherever kept paths can lie.
     pub(in crate::native) readable: &'s [PathBuf],
     /// Looked through only where a rule names a place in them: programs, of which there are too many.
@@ -250,12 +250,12 @@ pub(in crate::native) struct Sight<'s> {
 
 /// Finds what is there that rules keep.
 pub(in crate::native) fn find_kept(
-    sight: &Sight<'_>,
+    sight: &ProcessPathView<'_>,
     rules: &dyn KeepingRules,
 ) -> Result<(KeptPaths, SearchTrail), KeptError> {
     let until = Instant::now() + MOST_TIME;
     let (kept, trail) = (KeptPaths::default(), SearchTrail::default());
-    let mut search = Search {
+    let mut search = KeptPathSearch {
         rules,
         until,
         looked_at: 0,
@@ -270,14 +270,14 @@ pub(in crate::native) fn find_kept(
 
 /// Where to look.
 #[derive(Debug, PartialEq, Eq)]
-struct Start {
+struct KeptSearchStart {
     path: PathBuf,
     writable: bool,
 }
 
 /// The places of `kept` within sight, none of them beneath another.
-fn starts(sight: &Sight<'_>, kept: &[PathBuf]) -> Vec<Start> {
-    let is_open = |root: &Root| sight.writes && root.access == Access::Write;
+fn starts(sight: &ProcessPathView<'_>, kept: &[PathBuf]) -> Vec<KeptSearchStart> {
+    let is_open = |root: &SandboxRoot| sight.writes && root.access == ResourceAccess::Write;
     let roots = sight
         .roots
         .iter()
@@ -290,7 +290,7 @@ fn starts(sight: &Sight<'_>, kept: &[PathBuf]) -> Vec<Start> {
         .programs
         .iter()
         .map(|path| (path.as_path(), false, false));
-    let mut found: Vec<Start> = Vec::new();
+    let mut found: Vec<KeptSearchStart> = Vec::new();
     for (tree, writable, always) in roots.chain(readable).chain(programs) {
         for place in kept {
             let anywhere = place.parent().is_none();
@@ -299,7 +299,7 @@ fn starts(sight: &Sight<'_>, kept: &[PathBuf]) -> Vec<Start> {
                 (false, true) => place,
                 (true, _) | (false, false) => continue,
             };
-            found.push(Start {
+            found.push(KeptSearchStart {
                 path: path.to_owned(),
                 writable,
             });
@@ -309,9 +309,9 @@ fn starts(sight: &Sight<'_>, kept: &[PathBuf]) -> Vec<Start> {
     found.sort_by(|a, b| {
         (a.path.components().count(), b.writable).cmp(&(b.path.components().count(), a.writable))
     });
-    let mut starts: Vec<Start> = Vec::new();
+    let mut starts: Vec<KeptSearchStart> = Vec::new();
     for start in found {
-        let covers = |other: &Start| {
+        let covers = |other: &KeptSearchStart| {
             start.path.starts_with(&other.path) && (other.writable || !start.writable)
         };
         if !starts.iter().any(covers) {
@@ -321,7 +321,7 @@ fn starts(sight: &Sight<'_>, kept: &[PathBuf]) -> Vec<Start> {
     starts
 }
 
-struct Search<'s> {
+struct KeptPathSearch<'s> {
     rules: &'s dyn KeepingRules,
     until: Instant,
     looked_at: usize,
@@ -330,18 +330,18 @@ struct Search<'s> {
 }
 
 /// A directory that is being looked through.
-struct Level {
+struct KeptSearchLevel {
     dir: OwnedFd,
     path: PathBuf,
     writable: bool,
     depth: usize,
 }
 
-impl Search<'_> {
-    fn start(&mut self, roots: &[Root], start: Start) -> Result<(), KeptError> {
-        let Start { path, writable } = start;
+impl KeptPathSearch<'_> {
+    fn start(&mut self, roots: &[SandboxRoot], start: KeptSearchStart) -> Result<(), KeptError> {
+        let KeptSearchStart { path, writable } = start;
         let whole = roots.iter().any(|root| path == root.path);
-        if whole && !self.may(&path, Access::Read) {
+        if whole && !self.may(&path, ResourceAccess::Read) {
             return Err(KeptError::Everything { path });
         }
         // By its path, as the launcher will take it. What is not there, or is reached only by a link, has no guard.
@@ -368,7 +368,7 @@ impl Search<'_> {
         }
     }
 
-    fn may(&self, path: &Path, access: Access) -> bool {
+    fn may(&self, path: &Path, access: ResourceAccess) -> bool {
         self.rules.may_use(path, access)
     }
 
@@ -413,10 +413,10 @@ impl Search<'_> {
         (writable, depth): (bool, usize),
     ) -> Result<(), KeptError> {
         // Whoever reads through a link is judged by where that leads.
-        if kind != FileType::Symlink && !self.may(path, Access::Read) {
+        if kind != FileType::Symlink && !self.may(path, ResourceAccess::Read) {
             return self.mask(path);
         }
-        let protected = writable && !self.may(path, Access::Write);
+        let protected = writable && !self.may(path, ResourceAccess::Write);
         if protected {
             self.protect(path)?;
         }
@@ -429,7 +429,7 @@ impl Search<'_> {
         match openat(parent, name, LIST, Mode::empty()) {
             Ok(dir) => {
                 let writable = writable && !protected;
-                self.directory(&Level {
+                self.directory(&KeptSearchLevel {
                     dir,
                     path: path.to_owned(),
                     writable,
@@ -444,7 +444,7 @@ impl Search<'_> {
         }
     }
 
-    fn directory(&mut self, level: &Level) -> Result<(), KeptError> {
+    fn directory(&mut self, level: &KeptSearchLevel) -> Result<(), KeptError> {
         let found = statx(
             &level.dir,
             c"",
@@ -458,10 +458,11 @@ impl Search<'_> {
         let any = level.path.join(ANY_NAME);
         let none = |access| names.iter().all(|(name, _)| !self.may(&path(name), access));
         // As a whole where possible: then what comes there later is kept too.
-        if !self.may(&any, Access::Read) && none(Access::Read) {
+        if !self.may(&any, ResourceAccess::Read) && none(ResourceAccess::Read) {
             return self.mask(&level.path);
         }
-        let sealed = level.writable && !self.may(&any, Access::Write) && none(Access::Write);
+        let sealed =
+            level.writable && !self.may(&any, ResourceAccess::Write) && none(ResourceAccess::Write);
         if sealed {
             self.protect(&level.path)?;
         }
@@ -477,7 +478,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn names(&mut self, level: &Level) -> Result<Vec<(CString, FileType)>, KeptError> {
+    fn names(&mut self, level: &KeptSearchLevel) -> Result<Vec<(CString, FileType)>, KeptError> {
         let mut names = Vec::new();
         let Ok(listing) = Listing::read_from(&level.dir) else {
             return Ok(names);

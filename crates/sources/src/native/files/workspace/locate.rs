@@ -15,12 +15,12 @@ use rustix::{
     io::Errno,
 };
 
-use toolpost_model::Access;
+use toolpost_model::ResourceAccess;
 
 use super::{
     Workspace,
     open::{open_directory, read_link},
-    path::{MAX_DEPTH, RequestedPath, Step, beneath, names_directory, steps_of},
+    path::{MAX_DEPTH, PathStep, RequestedPath, beneath, names_directory, steps_of},
 };
 use crate::native::files::{
     failure::{FollowedLink, PathError},
@@ -31,12 +31,12 @@ use crate::native::files::{
 const MAX_LINKS: usize = 40;
 
 /// What a path named at the moment it was looked at.
-pub(crate) struct Located {
+pub(crate) struct LocatedPath {
     /// The real path of what exists, without links or `..`: relative to the primary root where it lies beneath
     /// that, else absolute.
     pub(crate) path: PathBuf,
     /// What is there.
-    pub(crate) found: Found,
+    pub(crate) found: PathTarget,
     /// The root that forbids changes here.
     read_only: Option<PathBuf>,
 }
@@ -51,7 +51,7 @@ pub(crate) enum LastLink {
 }
 
 /// What is at the end of a path.
-pub(crate) enum Found {
+pub(crate) enum PathTarget {
     /// A directory, open.
     Directory(Dir),
     /// Something else, by its name in its open directory. With [`LastLink::Keep`] also a link or a directory.
@@ -64,12 +64,12 @@ pub(crate) enum Found {
     Missing { parent: Dir, rest: Vec<OsString> },
 }
 
-impl Located {
+impl LocatedPath {
     /// The real path including names that do not exist yet.
     pub(crate) fn whole_path(&self) -> PathBuf {
         match &self.found {
-            Found::Directory(_) | Found::Entry { .. } => self.path.clone(),
-            Found::Missing { rest, .. } => rest
+            PathTarget::Directory(_) | PathTarget::Entry { .. } => self.path.clone(),
+            PathTarget::Missing { rest, .. } => rest
                 .iter()
                 .fold(self.path.clone(), |path, name| path.join(name)),
         }
@@ -92,11 +92,11 @@ pub(super) fn locate(
     workspace: &Workspace,
     requested: &RequestedPath,
     last_link: LastLink,
-) -> Result<Located, PathError> {
+) -> Result<LocatedPath, PathError> {
     let mut pending = requested.steps().to_vec();
     pending.reverse();
     let root = requested.root();
-    let walk = Walk {
+    let walk = PathWalk {
         workspace,
         given: requested.given(),
         root,
@@ -111,17 +111,17 @@ pub(super) fn locate(
     walk.run()
 }
 
-struct Walk<'w> {
+struct PathWalk<'w> {
     workspace: &'w Workspace,
     given: &'w str,
     /// Where the walk began, or began again.
     root: usize,
     /// The directories beneath that root down to where the walk stands.
-    came_through: Vec<Level>,
+    came_through: Vec<PathWalkLevel>,
     /// Where the walk stands, absolute.
     path: PathBuf,
     /// Steps still to go, the next one last.
-    pending: Vec<Step>,
+    pending: Vec<PathStep>,
     wants_directory: bool,
     last_link: LastLink,
     links: usize,
@@ -129,18 +129,18 @@ struct Walk<'w> {
     followed: Option<FollowedLink>,
 }
 
-struct Level {
+struct PathWalkLevel {
     dir: Dir,
     /// The directory is itself one of the roots, whatever name led here.
     root: Option<usize>,
 }
 
-impl Walk<'_> {
-    fn run(mut self) -> Result<Located, PathError> {
+impl PathWalk<'_> {
+    fn run(mut self) -> Result<LocatedPath, PathError> {
         while let Some(step) = self.pending.pop() {
             let name = match step {
-                Step::Down(name) => name,
-                Step::Up => {
+                PathStep::Down(name) => name,
+                PathStep::Up => {
                     self.up()?;
                     continue;
                 }
@@ -170,11 +170,11 @@ impl Walk<'_> {
                 }
             }
         }
-        self.done(Found::Directory)
+        self.done(PathTarget::Directory)
     }
 
     /// `found` makes the find out of the directory the walk stands in.
-    fn done(mut self, found: impl FnOnce(Dir) -> Found) -> Result<Located, PathError> {
+    fn done(mut self, found: impl FnOnce(Dir) -> PathTarget) -> Result<LocatedPath, PathError> {
         let read_only = self.read_only();
         let here = match self.came_through.pop() {
             Some(level) => level.dir,
@@ -186,7 +186,7 @@ impl Walk<'_> {
                 })?
             }
         };
-        Ok(Located {
+        Ok(LocatedPath {
             path: self.workspace.told(&self.path),
             found: found(here),
             read_only,
@@ -208,7 +208,7 @@ impl Walk<'_> {
             .into_iter()
             .map(|root| &roots[root]);
         reads
-            .filter(|root| root.access == Access::Read)
+            .filter(|root| root.access == ResourceAccess::Read)
             .map(|root| root.path.clone())
             .next()
     }
@@ -274,7 +274,7 @@ impl Walk<'_> {
                         .ok()
                         .and_then(|stat| self.workspace.root_that_is(&stat)),
                 };
-                self.came_through.push(Level { dir, root });
+                self.came_through.push(PathWalkLevel { dir, root });
                 self.path.push(name);
                 Ok(())
             }
@@ -321,7 +321,7 @@ impl Walk<'_> {
         match error {
             Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::INVAL => {
                 self.count_link()?;
-                self.pending.push(Step::Down(name));
+                self.pending.push(PathStep::Down(name));
                 Ok(())
             }
             other => Err(self.failed(other)),
@@ -338,26 +338,26 @@ impl Walk<'_> {
         }
     }
 
-    fn entry(self, name: OsString, stat: Stat) -> Result<Located, PathError> {
+    fn entry(self, name: OsString, stat: Stat) -> Result<LocatedPath, PathError> {
         let path = self.path.join(&name);
         // A directory that is kept by its name can be a root itself.
         let read_only = self.workspace.forbids(&path, Some(&stat));
         let place = self.workspace.told(&path);
-        let located = self.done(|parent| Found::Entry { parent, name, stat })?;
-        Ok(Located {
+        let located = self.done(|parent| PathTarget::Entry { parent, name, stat })?;
+        Ok(LocatedPath {
             path: place,
             read_only: read_only.or(located.read_only),
             found: located.found,
         })
     }
 
-    fn missing(mut self, name: OsString) -> Result<Located, PathError> {
+    fn missing(mut self, name: OsString) -> Result<LocatedPath, PathError> {
         let mut rest = vec![name];
         while let Some(step) = self.pending.pop() {
             match step {
-                Step::Down(name) => rest.push(name),
+                PathStep::Down(name) => rest.push(name),
                 // The parent of what does not exist does not exist either.
-                Step::Up => {
+                PathStep::Up => {
                     rest.push("..".into());
                     let at = self.workspace.told(&self.path);
                     // Nobody means a name that is to be left again at once.
@@ -375,7 +375,7 @@ impl Walk<'_> {
             .iter()
             .fold(self.path.clone(), |path, name| path.join(name));
         let read_only = self.workspace.forbids(&path, None);
-        let mut located = self.done(|parent| Found::Missing { parent, rest })?;
+        let mut located = self.done(|parent| PathTarget::Missing { parent, rest })?;
         located.read_only = read_only.or(located.read_only);
         Ok(located)
     }

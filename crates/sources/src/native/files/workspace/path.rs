@@ -8,7 +8,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use toolpost_model::{ErrorClass, Refusal};
+use toolpost_model::{ErrorClass, InputRefusal};
 
 use crate::native::files::names::shown;
 
@@ -25,7 +25,7 @@ pub(crate) struct RequestedPath {
     root: usize,
     /// That root as places are named: empty for the primary root.
     base: PathBuf,
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
     names_directory: bool,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Spelling<'r> {
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     /// Into what has this name.
     Down(OsString),
     /// To the parent.
@@ -81,13 +81,13 @@ impl PathRefusal {
     }
 
     /// As `check` reports it, for the argument `path`, as most file tools call it.
-    pub(crate) fn into_refusal(self) -> Refusal {
+    pub(crate) fn into_refusal(self) -> InputRefusal {
         self.into_refusal_at("/path")
     }
 
     /// The same for an argument of another name.
-    pub(crate) fn into_refusal_at(self, at: &str) -> Refusal {
-        Refusal {
+    pub(crate) fn into_refusal_at(self, at: &str) -> InputRefusal {
+        InputRefusal {
             class: self.class(),
             at: at.to_owned(),
             message: self.to_string(),
@@ -151,7 +151,7 @@ impl RequestedPath {
         self.root
     }
 
-    pub(super) fn steps(&self) -> &[Step] {
+    pub(super) fn steps(&self) -> &[PathStep] {
         &self.steps
     }
 
@@ -160,8 +160,8 @@ impl RequestedPath {
         let mut path = self.base.clone();
         for step in &self.steps {
             match step {
-                Step::Down(name) => path.push(name),
-                Step::Up => {
+                PathStep::Down(name) => path.push(name),
+                PathStep::Up => {
                     path.pop();
                 }
             }
@@ -191,17 +191,17 @@ pub(super) fn beneath<'p, 's>(
     found.into_iter()
 }
 
-fn stays_beneath(steps: &[Step], given: &str) -> Result<(), PathRefusal> {
+fn stays_beneath(steps: &[PathStep], given: &str) -> Result<(), PathRefusal> {
     let mut depth = 0_usize;
     for step in steps {
         depth = match step {
-            Step::Down(_) if depth == MAX_DEPTH => {
+            PathStep::Down(_) if depth == MAX_DEPTH => {
                 return Err(PathRefusal::TooDeep {
                     given: given.to_owned(),
                 });
             }
-            Step::Down(_) => depth + 1,
-            Step::Up => depth.checked_sub(1).ok_or_else(|| PathRefusal::Leaves {
+            PathStep::Down(_) => depth + 1,
+            PathStep::Up => depth.checked_sub(1).ok_or_else(|| PathRefusal::Leaves {
                 given: given.to_owned(),
             })?,
         };
@@ -210,12 +210,12 @@ fn stays_beneath(steps: &[Step], given: &str) -> Result<(), PathRefusal> {
 }
 
 /// The steps of a relative path.
-pub(super) fn steps_of(relative: &Path) -> Vec<Step> {
+pub(super) fn steps_of(relative: &Path) -> Vec<PathStep> {
     relative
         .components()
         .filter_map(|component| match component {
-            Component::Normal(name) => Some(Step::Down(name.to_owned())),
-            Component::ParentDir => Some(Step::Up),
+            Component::Normal(name) => Some(PathStep::Down(name.to_owned())),
+            Component::ParentDir => Some(PathStep::Up),
             Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
         })
         .collect()
@@ -316,7 +316,7 @@ mod tests {
             if let Ok(path) = parse(&given) {
                 let mut depth = 0_i64;
                 for step in path.steps() {
-                    depth += if *step == super::Step::Up { -1 } else { 1 };
+                    depth += if *step == super::PathStep::Up { -1 } else { 1 };
                     assert!(depth >= 0, "{given:?} climbs out");
                 }
                 assert!(!path.lexical().has_root() || path.root() == 2);

@@ -59,7 +59,7 @@ pub struct Protection {
 /// A pattern that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("`{pattern}` is not a pattern of paths")]
-pub struct PatternError {
+pub struct ProtectionPatternError {
     /// As given.
     pub pattern: String,
     /// What is wrong with it.
@@ -86,7 +86,7 @@ impl Protection {
     pub fn with<P: AsRef<str>>(
         mut self,
         patterns: impl IntoIterator<Item = P>,
-    ) -> Result<Self, PatternError> {
+    ) -> Result<Self, ProtectionPatternError> {
         self.patterns.extend(
             patterns
                 .into_iter()
@@ -99,7 +99,7 @@ impl Protection {
                 .into_iter()
                 .flatten()
             {
-                let glob = glob(text).map_err(|source| PatternError {
+                let glob = glob(text).map_err(|source| ProtectionPatternError {
                     pattern: pattern.clone(),
                     source,
                 })?;
@@ -107,7 +107,7 @@ impl Protection {
             }
         }
         let built = globs.build();
-        self.globs = built.map_err(|source| PatternError {
+        self.globs = built.map_err(|source| ProtectionPatternError {
             pattern: self.patterns.join(" "),
             source,
         })?;

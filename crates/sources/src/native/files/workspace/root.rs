@@ -7,25 +7,25 @@ use std::{
 
 use cap_std::{ambient_authority, fs::Dir};
 use rustix::fs::{fstat, stat};
-use toolpost_model::Access;
+use toolpost_model::ResourceAccess;
 
 use super::WorkspaceError;
 
 /// A directory that is held open.
 #[derive(Debug)]
-pub(crate) struct Root {
+pub(crate) struct WorkspaceRoot {
     pub(super) dir: Dir,
     /// Absolute and without links. The name in records and messages.
     pub(super) path: PathBuf,
     /// Absolute, but spelled as the operator gave it: callers were told this name and will use it.
     pub(super) given: PathBuf,
-    pub(crate) access: Access,
+    pub(crate) access: ResourceAccess,
     /// Device and inode: what it is, whatever name leads to it.
     pub(super) identity: (u64, u64),
 }
 
-impl Root {
-    pub(super) fn open(given: &Path, access: Access) -> Result<Self, WorkspaceError> {
+impl WorkspaceRoot {
+    pub(super) fn open(given: &Path, access: ResourceAccess) -> Result<Self, WorkspaceError> {
         let open = || {
             let absolute = std::path::absolute(given)?;
             let path = given.canonicalize()?;

@@ -8,7 +8,7 @@ use super::CONTENT_BYTES;
 use crate::native::files::{
     failure::{PathError, io_code},
     names::shown,
-    worker::Stopped,
+    worker::CallStopError,
 };
 
 /// Why nothing was written, or why that is not certain.
@@ -17,7 +17,7 @@ pub(in crate::native::files) enum WriteError {
     #[error(transparent)]
     Path(#[from] PathError),
     #[error(transparent)]
-    Stopped(#[from] Stopped),
+    Stopped(#[from] CallStopError),
     #[error("the directory `{}` does not exist", shown(.path))]
     NoDirectory { path: String },
     #[error("`{}` has changed: its content has sha256 {}, expected was {}", shown(.path), start(.found), start(.expected))]

@@ -12,7 +12,7 @@ use super::{CONTENT_BYTES, error::WriteError};
 use crate::native::files::{
     digest,
     failure::PathError,
-    worker::{StopSign, Unfinished},
+    worker::{FileWorkInterruption, StopSign},
     workspace::open_regular,
 };
 
@@ -29,7 +29,7 @@ pub(in crate::native::files) struct OldFile {
 
 /// How much of the old content is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::native::files) enum Wish {
+pub(in crate::native::files) enum OldContentNeed {
     /// Nothing: the call may not read it.
     Nothing,
     /// What costs little.
@@ -46,7 +46,7 @@ impl OldFile {
         (parent, name): (&Dir, &OsStr),
         stat: Stat,
         given: &str,
-        wish: Wish,
+        wish: OldContentNeed,
         stop: &StopSign,
     ) -> Result<Self, WriteError> {
         let failed = |source: io::Error| PathError::Io {
@@ -59,32 +59,32 @@ impl OldFile {
         accessat(parent, name, Access::WRITE_OK, flags).map_err(|error| failed(error.into()))?;
         let large = size_of(&stat) > CONTENT_BYTES as u64;
         match wish {
-            Wish::Nothing => {
+            OldContentNeed::Nothing => {
                 return Ok(Self {
                     stat,
                     sha256: None,
                     content: None,
                 });
             }
-            Wish::IfCheap if large => {
+            OldContentNeed::IfCheap if large => {
                 return Ok(Self {
                     stat,
                     sha256: None,
                     content: None,
                 });
             }
-            Wish::Content if large => {
+            OldContentNeed::Content if large => {
                 return Err(WriteError::TooLarge {
                     path: given.to_owned(),
                     size: size_of(&stat),
                 });
             }
-            Wish::IfCheap | Wish::Digest | Wish::Content => {}
+            OldContentNeed::IfCheap | OldContentNeed::Digest | OldContentNeed::Content => {}
         }
         let (file, stat) = match open_regular(parent, name, given) {
             Ok(opened) => opened,
             // May be written and not read, which is odd but allowed.
-            Err(PathError::Io { .. }) if wish == Wish::IfCheap => {
+            Err(PathError::Io { .. }) if wish == OldContentNeed::IfCheap => {
                 return Ok(Self {
                     stat,
                     sha256: None,
@@ -101,24 +101,28 @@ impl OldFile {
         match Self::read(&file, stat, stop) {
             // A file that is written while it is read may have been read half old and half new.
             Ok(old) if !fstat(&file).is_ok_and(|now| old.is_still(&now)) => match wish {
-                Wish::Nothing | Wish::IfCheap => Ok(nothing),
-                Wish::Digest | Wish::Content => Err(WriteError::ChangedMeanwhile {
-                    path: given.to_owned(),
-                }),
+                OldContentNeed::Nothing | OldContentNeed::IfCheap => Ok(nothing),
+                OldContentNeed::Digest | OldContentNeed::Content => {
+                    Err(WriteError::ChangedMeanwhile {
+                        path: given.to_owned(),
+                    })
+                }
             },
-            Ok(Self { content: None, .. }) if wish == Wish::Content => Err(WriteError::TooLarge {
-                path: given.to_owned(),
-                size: size_of(&stat),
-            }),
+            Ok(Self { content: None, .. }) if wish == OldContentNeed::Content => {
+                Err(WriteError::TooLarge {
+                    path: given.to_owned(),
+                    size: size_of(&stat),
+                })
+            }
             Ok(old) => Ok(old),
-            Err(Unfinished::Stopped(stopped)) => Err(stopped.into()),
-            Err(Unfinished::Io(_)) if wish == Wish::IfCheap => Ok(nothing),
-            Err(Unfinished::Io(source)) => Err(failed(source).into()),
+            Err(FileWorkInterruption::Stopped(stopped)) => Err(stopped.into()),
+            Err(FileWorkInterruption::Io(_)) if wish == OldContentNeed::IfCheap => Ok(nothing),
+            Err(FileWorkInterruption::Io(source)) => Err(failed(source).into()),
         }
     }
 
     /// Reads a file whole where it is small, and only for its digest where not.
-    fn read(mut file: &File, stat: Stat, stop: &StopSign) -> Result<Self, Unfinished> {
+    fn read(mut file: &File, stat: Stat, stop: &StopSign) -> Result<Self, FileWorkInterruption> {
         if size_of(&stat) > CONTENT_BYTES as u64 {
             let sha256 = digest::of_file(&mut file, u64::MAX, stop, |_| {})?;
             return Ok(Self {

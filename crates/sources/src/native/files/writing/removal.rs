@@ -4,15 +4,18 @@ use std::io;
 
 use rustix::fs::{AtFlags, unlinkat};
 
-use super::{StopSign, Target, WriteError};
+use super::{StopSign, WriteError, WriteTarget};
 use crate::native::files::workspace::sync_directory;
 
 /// A file that will be removed.
-pub(in crate::native::files) struct Removal(pub(in crate::native::files) Target);
+pub(in crate::native::files) struct Removal(pub(in crate::native::files) WriteTarget);
 
 impl Removal {
     /// Removes the file if it is still the one that was read.
-    pub(in crate::native::files) fn commit(self, stop: &StopSign) -> Result<Removed, WriteError> {
+    pub(in crate::native::files) fn commit(
+        self,
+        stop: &StopSign,
+    ) -> Result<RemovedFile, WriteError> {
         stop.check()?;
         let target = self.0;
         target.require_unchanged()?;
@@ -23,17 +26,17 @@ impl Removal {
             path: target.path.clone(),
             source,
         });
-        Ok(Removed { target, durable })
+        Ok(RemovedFile { target, durable })
     }
 }
 
 /// A file that was removed.
-pub(in crate::native::files) struct Removed {
-    target: Target,
+pub(in crate::native::files) struct RemovedFile {
+    target: WriteTarget,
     pub(in crate::native::files) durable: Result<(), WriteError>,
 }
 
-impl Removed {
+impl RemovedFile {
     pub(in crate::native::files) fn path(&self) -> &str {
         &self.target.path
     }

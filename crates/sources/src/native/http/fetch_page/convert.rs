@@ -8,11 +8,11 @@ use std::time::Instant;
 use reqwest::Url;
 
 use super::{
-    elements::{Element, Role},
+    elements::{Element, ElementRole},
     entities::decoded,
-    table::Table,
-    tokens::{Tag, Token, Tokens},
-    writer::{Gap, Style, Writer},
+    table::HtmlTable,
+    tokens::{HtmlStartTag, Token, Tokens},
+    writer::{Gap, PageTextStyle, PageTextWriter},
 };
 
 /// Open elements that are remembered. Deeper ones still have their text read.
@@ -31,7 +31,7 @@ const MAIN_CHARS: usize = 200;
 
 /// A page for reading.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Page {
+pub(super) struct ConvertedPage {
     pub(super) title: Option<String>,
     pub(super) text: String,
     /// The page would have become larger than is allowed.
@@ -44,7 +44,7 @@ pub(super) struct OutOfTime;
 
 /// Which part of a page is taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum PageScope {
     Main,
     Whole,
 }
@@ -53,29 +53,29 @@ enum Part {
 pub(super) fn convert(
     html: &str,
     base: &Url,
-    style: Style,
+    style: PageTextStyle,
     until: Instant,
-) -> Result<Page, OutOfTime> {
+) -> Result<ConvertedPage, OutOfTime> {
     if html.contains("main") || html.contains("MAIN") {
-        let mut main = Converter::new(base, style, Part::Main);
+        let mut main = Converter::new(base, style, PageScope::Main);
         main.run(html, until)?;
         let (has_main, main) = (main.seen_main, main.finish());
         if has_main && main.text.len() >= MAIN_CHARS {
             return Ok(main);
         }
     }
-    let mut whole = Converter::new(base, style, Part::Whole);
+    let mut whole = Converter::new(base, style, PageScope::Whole);
     whole.run(html, until)?;
     Ok(whole.finish())
 }
 
 /// An element that is open, and what its end has to do.
-struct Open {
+struct OpenElement {
     element: Element,
-    end: End,
+    end: ElementEndAction,
 }
 
-enum End {
+enum ElementEndAction {
     /// Just a gap.
     Gap(Gap),
     Nothing,
@@ -99,7 +99,7 @@ enum End {
     Cell,
 }
 
-struct Preformatted {
+struct PreformattedBlock {
     text: String,
     language: Option<String>,
 }
@@ -107,28 +107,28 @@ struct Preformatted {
 struct Converter {
     base: Url,
     base_is_given: bool,
-    part: Part,
-    writer: Writer,
-    stack: Vec<Open>,
+    part: PageScope,
+    writer: PageTextWriter,
+    stack: Vec<OpenElement>,
     /// Elements that were opened beyond the stack's bound.
     beyond: usize,
     noise: usize,
     main: usize,
     seen_main: bool,
     title: Option<String>,
-    preformatted: Option<Preformatted>,
+    preformatted: Option<PreformattedBlock>,
     code: Option<String>,
-    tables: Vec<Table>,
+    tables: Vec<HtmlTable>,
     written: usize,
 }
 
 impl Converter {
-    fn new(base: &Url, style: Style, part: Part) -> Self {
+    fn new(base: &Url, style: PageTextStyle, part: PageScope) -> Self {
         Self {
             base: base.clone(),
             base_is_given: false,
             part,
-            writer: Writer::new(style, MAX_OUTPUT),
+            writer: PageTextWriter::new(style, MAX_OUTPUT),
             stack: Vec::new(),
             beyond: 0,
             noise: 0,
@@ -160,10 +160,10 @@ impl Converter {
         Ok(())
     }
 
-    fn finish(mut self) -> Page {
+    fn finish(mut self) -> ConvertedPage {
         self.close_down_to(0);
         let cut = self.is_full();
-        Page {
+        ConvertedPage {
             title: self.title,
             text: self.writer.finish(),
             cut,
@@ -175,7 +175,7 @@ impl Converter {
     }
 
     fn is_shown(&self) -> bool {
-        self.noise == 0 && (self.part == Part::Whole || self.main > 0)
+        self.noise == 0 && (self.part == PageScope::Whole || self.main > 0)
     }
 
     fn text(&mut self, text: &str) {
@@ -203,7 +203,7 @@ impl Converter {
         }
     }
 
-    fn start(&mut self, tag: Tag<'_>) {
+    fn start(&mut self, tag: HtmlStartTag<'_>) {
         let Some(element) = Element::named(tag.name) else {
             return;
         };
@@ -219,7 +219,7 @@ impl Converter {
             return;
         }
         let end = self.open(element, tag);
-        self.stack.push(Open { element, end });
+        self.stack.push(OpenElement { element, end });
     }
 
     fn end(&mut self, name: &str) {
@@ -235,23 +235,29 @@ impl Converter {
         // An end inside a cell does not reach what is around its table.
         let of_table = matches!(
             element.role,
-            Role::Table | Role::Row | Role::RowGroup | Role::Cell | Role::HeadCell
+            ElementRole::Table
+                | ElementRole::Row
+                | ElementRole::RowGroup
+                | ElementRole::Cell
+                | ElementRole::HeadCell
         );
-        let barrier = |role: Role| !of_table && matches!(role, Role::Cell | Role::HeadCell);
+        let barrier = |role: ElementRole| {
+            !of_table && matches!(role, ElementRole::Cell | ElementRole::HeadCell)
+        };
         self.end_last(|open| open == element, barrier);
     }
 
     /// Ends what the start of an element of this role ends, such as an open paragraph.
-    fn end_implied(&mut self, role: Role) {
-        use Role::{
+    fn end_implied(&mut self, role: ElementRole) {
+        use ElementRole::{
             Bullets, Cell, Definition, HeadCell, Heading, Item, Link, Numbers, Quote, Row,
             RowGroup, Table,
         };
         let cell = |role| matches!(role, Cell | HeadCell | Table);
         if role.is_block() {
             self.end_last(
-                |open| open.role == Role::Paragraph,
-                |role| cell(role) || role == Role::Noise,
+                |open| open.role == ElementRole::Paragraph,
+                |role| cell(role) || role == ElementRole::Noise,
             );
         }
         match role {
@@ -259,8 +265,8 @@ impl Converter {
                 |open| open.role == Item,
                 |role| cell(role) || matches!(role, Bullets | Numbers),
             ),
-            Role::Term | Definition => self.end_last(
-                |open| matches!(open.role, Role::Term | Definition),
+            ElementRole::Term | Definition => self.end_last(
+                |open| matches!(open.role, ElementRole::Term | Definition),
                 |role| cell(role) || matches!(role, Item | Quote),
             ),
             Cell | HeadCell => {
@@ -278,7 +284,11 @@ impl Converter {
     }
 
     /// Ends the innermost open element that is wanted, with all inside it, unless a barrier stands before it.
-    fn end_last(&mut self, wanted: impl Fn(Element) -> bool, barrier: impl Fn(Role) -> bool) {
+    fn end_last(
+        &mut self,
+        wanted: impl Fn(Element) -> bool,
+        barrier: impl Fn(ElementRole) -> bool,
+    ) {
         for place in (0..self.stack.len()).rev() {
             let element = self.stack[place].element;
             if wanted(element) {
@@ -297,36 +307,36 @@ impl Converter {
         }
     }
 
-    fn close(&mut self, end: End) {
+    fn close(&mut self, end: ElementEndAction) {
         match end {
-            End::Nothing => {}
-            End::Gap(gap) => self.writer.gap(gap),
-            End::Noise => self.noise -= 1,
-            End::Main => self.main -= 1,
-            End::Mark(mark) => {
+            ElementEndAction::Nothing => {}
+            ElementEndAction::Gap(gap) => self.writer.gap(gap),
+            ElementEndAction::Noise => self.noise -= 1,
+            ElementEndAction::Main => self.main -= 1,
+            ElementEndAction::Mark(mark) => {
                 self.writer.close_mark(mark);
             }
-            End::Line { gap, mark } => {
+            ElementEndAction::Line { gap, mark } => {
                 self.writer.close_mark(&mark);
                 self.writer.close_line();
                 self.writer.gap(gap);
             }
-            End::Margin(gap) => self.writer.close_margin(gap),
-            End::List { .. } => {
+            ElementEndAction::Margin(gap) => self.writer.close_margin(gap),
+            ElementEndAction::List { .. } => {
                 let within = self
                     .stack
                     .iter()
-                    .any(|open| open.element.role == Role::Item);
+                    .any(|open| open.element.role == ElementRole::Item);
                 self.writer.gap(if within { Gap::Line } else { Gap::Blank });
             }
-            End::Preformatted => self.write_preformatted(),
-            End::Code => self.write_code(),
-            End::Table => {
+            ElementEndAction::Preformatted => self.write_preformatted(),
+            ElementEndAction::Code => self.write_code(),
+            ElementEndAction::Table => {
                 if let Some(table) = self.tables.pop() {
                     table.write(&mut self.writer);
                 }
             }
-            End::Cell => {
+            ElementEndAction::Cell => {
                 if let Some(table) = self.tables.last_mut() {
                     table.close_cell(&mut self.writer);
                 }
@@ -335,7 +345,7 @@ impl Converter {
     }
 
     fn write_preformatted(&mut self) {
-        let Some(Preformatted { text, language }) = self.preformatted.take() else {
+        let Some(PreformattedBlock { text, language }) = self.preformatted.take() else {
             return;
         };
         let text = text.strip_prefix('\n').unwrap_or(&text).trim_end();
@@ -346,7 +356,7 @@ impl Converter {
             return self.writer.text(text);
         }
         self.writer.gap(Gap::Blank);
-        if self.writer.style == Style::Markdown {
+        if self.writer.style == PageTextStyle::Markdown {
             let fence = "`".repeat(longest_run(text).max(2) + 1);
             self.writer.lines(&format!(
                 "{fence}{}\n{text}\n{fence}",
@@ -367,7 +377,7 @@ impl Converter {
         if text.starts_with(|c: char| c.is_ascii_whitespace()) {
             self.writer.text(" ");
         }
-        if self.writer.style == Style::Markdown {
+        if self.writer.style == PageTextStyle::Markdown {
             let ticks = "`".repeat(longest_run(&words) + 1);
             let pad = if words.starts_with('`') || words.ends_with('`') {
                 " "

@@ -1,6 +1,6 @@
 //! Tables: those that hold data become rows, those that only place things on the screen become blocks.
 
-use super::writer::{Gap, Style, Writer};
+use super::writer::{Gap, PageTextStyle, PageTextWriter};
 
 /// Most columns kept; what is beyond joins the last.
 const MAX_COLUMNS: usize = 64;
@@ -9,32 +9,32 @@ const CELL_CHARS: usize = 600;
 
 /// A table that is being read.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct HtmlTable {
     rows: Vec<Vec<String>>,
     /// What was written to before the open cell.
-    outside: Option<Writer>,
+    outside: Option<PageTextWriter>,
     /// Bytes of the cells so far: they share the room of what the table is written to.
     held: usize,
     holds_table: bool,
 }
 
-impl Table {
+impl HtmlTable {
     pub(super) fn open_row(&mut self) {
         self.rows.push(Vec::new());
     }
 
     /// Begins a cell, with a writer of its own, unless one is open.
-    pub(super) fn open_cell(&mut self, writer: &mut Writer) -> bool {
+    pub(super) fn open_cell(&mut self, writer: &mut PageTextWriter) -> bool {
         if self.outside.is_some() {
             return false;
         }
-        let cell = Writer::new(writer.style, writer.room().saturating_sub(self.held));
+        let cell = PageTextWriter::new(writer.style, writer.room().saturating_sub(self.held));
         self.outside = Some(std::mem::replace(writer, cell));
         true
     }
 
     /// Ends the open cell.
-    pub(super) fn close_cell(&mut self, writer: &mut Writer) {
+    pub(super) fn close_cell(&mut self, writer: &mut PageTextWriter) {
         let Some(outside) = self.outside.take() else {
             return;
         };
@@ -75,7 +75,7 @@ impl Table {
     }
 
     /// Writes the table.
-    pub(super) fn write(mut self, writer: &mut Writer) {
+    pub(super) fn write(mut self, writer: &mut PageTextWriter) {
         self.rows
             .retain(|row| row.iter().any(|cell| !cell.is_empty()));
         writer.gap(Gap::Blank);
@@ -84,7 +84,7 @@ impl Table {
                 writer.gap(Gap::Line);
                 writer.lines(cell);
             }
-        } else if writer.style == Style::Markdown {
+        } else if writer.style == PageTextStyle::Markdown {
             let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
             for (number, row) in self.rows.iter().enumerate() {
                 let cells = (0..columns).map(|column| row.get(column).map(|cell| one_line(cell)));

@@ -12,7 +12,7 @@ pub(super) enum Token<'a> {
     /// Text, with references still in it.
     Text(&'a str),
     /// The start of an element.
-    Start(Tag<'a>),
+    Start(HtmlStartTag<'a>),
     /// The end of one.
     End(&'a str),
     /// Content of an element in which tags mean nothing, such as a title or a script. References count in some.
@@ -21,7 +21,7 @@ pub(super) enum Token<'a> {
 
 /// A start tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tag<'a> {
+pub(super) struct HtmlStartTag<'a> {
     /// As written: upper case counts as lower.
     pub(super) name: &'a str,
     attributes: &'a str,
@@ -113,7 +113,7 @@ impl<'a> Tokens<'a> {
                     .iter()
                     .any(|raw| name.eq_ignore_ascii_case(raw))
                     .then_some(name);
-                Some(Some(Token::Start(Tag { name, attributes })))
+                Some(Some(Token::Start(HtmlStartTag { name, attributes })))
             }
             _ => None,
         }
@@ -205,7 +205,7 @@ fn attributes_end(text: &str) -> usize {
     text.len()
 }
 
-impl Tag<'_> {
+impl HtmlStartTag<'_> {
     /// Whether there is anything to search.
     pub(super) fn has_attributes(&self) -> bool {
         !self.attributes.is_empty()

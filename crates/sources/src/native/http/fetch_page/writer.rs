@@ -7,7 +7,7 @@ const MARKED_LEVELS: usize = 12;
 
 /// How marks are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum PageTextStyle {
     /// As Markdown.
     Markdown,
     /// Not at all, lists excepted.
@@ -25,7 +25,7 @@ enum Margin {
 }
 
 /// A mark around part of a line.
-struct Mark {
+struct InlineMark {
     text: &'static str,
     written: bool,
 }
@@ -59,19 +59,19 @@ impl BoundedText {
     }
 }
 
-pub(super) struct Writer {
-    pub(super) style: Style,
+pub(super) struct PageTextWriter {
+    pub(super) style: PageTextStyle,
     out: BoundedText,
     gap: Gap,
     margins: Vec<Margin>,
-    marks: Vec<Mark>,
+    marks: Vec<InlineMark>,
     /// How many elements are open that hold a single line: headings, links, cells.
     single_line: usize,
 }
 
-impl Writer {
+impl PageTextWriter {
     /// `room` is how many bytes may be written.
-    pub(super) fn new(style: Style, room: usize) -> Self {
+    pub(super) fn new(style: PageTextStyle, room: usize) -> Self {
         Self {
             style,
             out: BoundedText {
@@ -240,7 +240,7 @@ impl Writer {
 
     /// Begins a mark, which is written when there is something to mark.
     pub(super) fn open_mark(&mut self, text: &'static str) {
-        self.marks.push(Mark {
+        self.marks.push(InlineMark {
             text,
             written: false,
         });

@@ -9,14 +9,14 @@ use reqwest::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolpost_model::{ErrorClass, Refusal, ToolFailure};
+use toolpost_model::{ErrorClass, InputRefusal, ToolFailure};
 
 use crate::native::{
     files::shown,
     http::{
         request_headers::{self, HeaderError},
         settings::{Credential, PrivateTarget},
-        target::{Target, TargetRefusal},
+        target::{HttpTarget, TargetRefusal},
     },
 };
 
@@ -36,13 +36,13 @@ pub(super) struct Arguments {
     headers: BTreeMap<String, String>,
     /// Parameters added to the URL; a list gives one for each item.
     #[serde(default)]
-    query: BTreeMap<String, Parameter>,
+    query: BTreeMap<String, HttpParameterValue>,
     /// A body to send as JSON: any value.
     #[serde(default, deserialize_with = "present")]
     json: Option<Value>,
     /// A body to send as a form.
     #[serde(default)]
-    form: Option<BTreeMap<String, Parameter>>,
+    form: Option<BTreeMap<String, HttpParameterValue>>,
     /// A body to send as it is; say what it is in a `Content-Type` header.
     #[serde(default)]
     body: Option<String>,
@@ -123,20 +123,22 @@ impl RequestMethod {
 /// A parameter of a query or form.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Parameter {
-    One(Scalar),
-    Several(Vec<Scalar>),
+#[schemars(rename = "Parameter")]
+enum HttpParameterValue {
+    One(HttpParameterScalar),
+    Several(Vec<HttpParameterScalar>),
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Scalar {
+#[schemars(rename = "Scalar")]
+enum HttpParameterScalar {
     Text(String),
     Bool(bool),
     Number(serde_json::Number),
 }
 
-impl Scalar {
+impl HttpParameterScalar {
     fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -147,11 +149,13 @@ impl Scalar {
 }
 
 /// One pair for each value.
-fn pairs(parameters: &BTreeMap<String, Parameter>) -> impl Iterator<Item = (&str, String)> {
+fn pairs(
+    parameters: &BTreeMap<String, HttpParameterValue>,
+) -> impl Iterator<Item = (&str, String)> {
     parameters.iter().flat_map(|(name, parameter)| {
         let values = match parameter {
-            Parameter::One(value) => std::slice::from_ref(value),
-            Parameter::Several(values) => values,
+            HttpParameterValue::One(value) => std::slice::from_ref(value),
+            HttpParameterValue::Several(values) => values,
         };
         values
             .iter()
@@ -161,7 +165,7 @@ fn pairs(parameters: &BTreeMap<String, Parameter>) -> impl Iterator<Item = (&str
 
 /// Why a request cannot be sent.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum RequestError {
+pub(super) enum HttpRequestError {
     #[error("{0}")]
     Target(TargetRefusal),
     #[error(transparent)]
@@ -198,7 +202,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-impl RequestError {
+impl HttpRequestError {
     pub(super) fn bad_secret(name: &str) -> Self {
         Self::BadSecret {
             name: name.to_owned(),
@@ -220,7 +224,7 @@ impl RequestError {
         }
     }
 
-    pub(super) fn into_refusal(self) -> Refusal {
+    pub(super) fn into_refusal(self) -> InputRefusal {
         let at = match &self {
             Self::Target(_) => "/url",
             Self::Headers(_) | Self::CredentialHeaderGiven { .. } => "/headers",
@@ -232,7 +236,7 @@ impl RequestError {
         };
         match self {
             Self::Target(refusal) => refusal.into_refusal(),
-            other => Refusal {
+            other => InputRefusal {
                 class: other.class(),
                 at: at.to_owned(),
                 message: other.to_string(),
@@ -250,24 +254,27 @@ impl RequestError {
 
 impl Arguments {
     /// Where the request goes, query included.
-    pub(super) fn target(&self, private: &[PrivateTarget]) -> Result<Target, RequestError> {
-        let target = Target::parse(&self.url, private).map_err(RequestError::Target)?;
+    pub(super) fn target(&self, private: &[PrivateTarget]) -> Result<HttpTarget, HttpRequestError> {
+        let target = HttpTarget::parse(&self.url, private).map_err(HttpRequestError::Target)?;
         if self.query.is_empty() {
             return Ok(target);
         }
         let mut url: Url = target.url;
         url.query_pairs_mut().extend_pairs(pairs(&self.query));
-        Target::of(url, private).map_err(RequestError::Target)
+        HttpTarget::of(url, private).map_err(HttpRequestError::Target)
     }
 
-    pub(super) fn headers(&self) -> Result<HeaderMap, RequestError> {
+    pub(super) fn headers(&self) -> Result<HeaderMap, HttpRequestError> {
         Ok(request_headers::read(&self.headers)?)
     }
 
     /// The body, and the header that says what it is.
-    pub(super) fn body(&self, headers: &mut HeaderMap) -> Result<Option<Vec<u8>>, RequestError> {
+    pub(super) fn body(
+        &self,
+        headers: &mut HeaderMap,
+    ) -> Result<Option<Vec<u8>>, HttpRequestError> {
         if self.max_bytes == Some(0) {
-            return Err(RequestError::NoBytes);
+            return Err(HttpRequestError::NoBytes);
         }
         let json = self
             .json
@@ -288,16 +295,16 @@ impl Arguments {
             return Ok(None);
         };
         if given.next().is_some() {
-            return Err(RequestError::SeveralBodies);
+            return Err(HttpRequestError::SeveralBodies);
         }
         if matches!(self.method, RequestMethod::Get | RequestMethod::Head) {
-            return Err(RequestError::BodyNotExpected {
+            return Err(HttpRequestError::BodyNotExpected {
                 method: self.method.of_http(),
                 argument,
             });
         }
         if content.len() > BODY_BYTES {
-            return Err(RequestError::BodyTooLarge {
+            return Err(HttpRequestError::BodyTooLarge {
                 bytes: content.len(),
             });
         }
@@ -310,9 +317,9 @@ impl Arguments {
     /// The credential the call names, if it may be used for the target.
     pub(super) fn credential<'c>(
         &self,
-        target: &Target,
+        target: &HttpTarget,
         credentials: &'c [Credential],
-    ) -> Result<Option<&'c Credential>, RequestError> {
+    ) -> Result<Option<&'c Credential>, HttpRequestError> {
         let Some(name) = &self.credential else {
             return Ok(None);
         };
@@ -324,14 +331,14 @@ impl Arguments {
                 .iter()
                 .map(|credential| credential.name.clone())
                 .collect();
-            return Err(RequestError::UnknownCredential {
+            return Err(HttpRequestError::UnknownCredential {
                 name: name.clone(),
                 known,
             });
         };
         match found.urls.iter().any(|prefix| prefix.covers(&target.url)) {
             true => Ok(Some(found)),
-            false => Err(RequestError::CredentialNotForUrl {
+            false => Err(HttpRequestError::CredentialNotForUrl {
                 name: name.clone(),
                 url: target.url.to_string(),
                 for_urls: found.urls.iter().map(ToString::to_string).collect(),

@@ -10,14 +10,16 @@ use reqwest::{
 use schemars::JsonSchema;
 use serde::{Serialize, de::IgnoredAny};
 use serde_json::Value;
-use toolpost_model::{Content, ToolFailure, ToolOutput, Truncation, visible_line, visible_text};
+use toolpost_model::{
+    ResultContent, ToolFailure, ToolOutput, Truncation, visible_line, visible_text,
+};
 
 use super::super::{
-    body::Body,
+    body::HttpResponseBody,
     charset,
     exchange::{Hop, media_type},
     settings::Credential,
-    target::Target,
+    target::HttpTarget,
 };
 use crate::native::files::SavedFile;
 
@@ -86,17 +88,17 @@ pub(super) struct RequestResult {
 }
 
 /// An answer that is being told.
-pub(super) struct Answer<'c> {
+pub(super) struct HttpResponseReport<'c> {
     status: StatusCode,
     result: RequestResult,
     label: Option<String>,
     scrubber: Scrubber<'c>,
 }
 
-impl<'c> Answer<'c> {
+impl<'c> HttpResponseReport<'c> {
     pub(super) fn new(
         response: &Response,
-        target: &Target,
+        target: &HttpTarget,
         hops: Vec<Hop>,
         stopped_because: Option<String>,
         credential: Option<&'c Credential>,
@@ -178,8 +180,12 @@ impl<'c> Answer<'c> {
     }
 
     /// The body is here, up to some limit. `most` is the limit that no call goes beyond.
-    pub(super) fn shown(mut self, body: Body, most: u64) -> Result<ToolOutput, ToolFailure> {
-        let Body {
+    pub(super) fn shown(
+        mut self,
+        body: HttpResponseBody,
+        most: u64,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let HttpResponseBody {
             bytes,
             whole,
             announced,
@@ -220,17 +226,17 @@ impl<'c> Answer<'c> {
         if charset::is_text(said.as_deref(), self.label.as_deref(), &bytes) {
             let text = self.text(&bytes, whole);
             let truncated = cut(bytes.len() as u64);
-            return self.output(Some(Content::text(text)), truncated);
+            return self.output(Some(ResultContent::text(text)), truncated);
         }
         if let Some(media_type) = image_type(&bytes).filter(|_| whole) {
-            let content = Content::Image {
+            let content = ResultContent::Image {
                 data: BASE64.encode(&bytes),
                 media_type: media_type.to_owned(),
             };
             return self.output(Some(content), None);
         }
         let head = &bytes[..bytes.len().min(HEAD_BYTES)];
-        let content = Content::Binary {
+        let content = ResultContent::Binary {
             data: BASE64.encode(head),
             media_type: said.unwrap_or_else(|| "application/octet-stream".to_owned()),
             size: total.unwrap_or(bytes.len() as u64),
@@ -279,7 +285,7 @@ impl<'c> Answer<'c> {
 
     fn output(
         self,
-        body: Option<Content>,
+        body: Option<ResultContent>,
         truncated: Option<Truncation>,
     ) -> Result<ToolOutput, ToolFailure> {
         let result = self.result;
@@ -308,16 +314,16 @@ impl<'c> Answer<'c> {
         );
         let mut content = Vec::new();
         match body {
-            Some(Content::Text { text: body }) => {
+            Some(ResultContent::Text { text: body }) => {
                 text.push_str("\n\n");
                 text.push_str(&visible_text(&body));
-                content.push(Content::text(end_of(text, truncated.as_ref())));
+                content.push(ResultContent::text(end_of(text, truncated.as_ref())));
             }
             Some(other) => {
-                content.push(Content::text(end_of(text, truncated.as_ref())));
+                content.push(ResultContent::text(end_of(text, truncated.as_ref())));
                 content.push(other);
             }
-            None => content.push(Content::text(text)),
+            None => content.push(ResultContent::text(text)),
         }
         let structured = Some(serde_json::to_value(&result)?);
         Ok(ToolOutput {

@@ -6,14 +6,14 @@ use toolpost_model::{CallContext, ToolFailure};
 
 use crate::native::{
     files::{IncomingFile, SavedFile, Workspace, on_worker},
-    http::{body::Incoming, error::HttpError, exchange::Deadline},
+    http::{body::Incoming, error::HttpError, exchange::HttpExchangeDeadline},
 };
 
 /// How much is gathered before it is written.
 const BATCH_BYTES: usize = 512 * 1024;
 
 /// A file that waits for its content.
-pub(super) struct Saving {
+pub(super) struct ResponseFileSave {
     file: IncomingFile,
     limit: u64,
     workspace: Arc<Workspace>,
@@ -26,13 +26,13 @@ pub(super) async fn begin(
     path: &str,
     limit: u64,
     context: &CallContext,
-) -> Result<Saving, ToolFailure> {
+) -> Result<ResponseFileSave, ToolFailure> {
     let (place, path) = (workspace.clone(), path.to_owned());
     let file = on_worker(workspace, context.clone(), move |stop| {
         IncomingFile::begin(&place, &path, stop)
     })
     .await?;
-    Ok(Saving {
+    Ok(ResponseFileSave {
         file,
         limit,
         workspace: workspace.clone(),
@@ -40,13 +40,13 @@ pub(super) async fn begin(
     })
 }
 
-impl Saving {
+impl ResponseFileSave {
     /// Takes the whole body in and gives the file its name. A body over the limit leaves no file: half of one is
     /// worse than none.
     pub(super) async fn run(
         mut self,
         mut incoming: Incoming<'_>,
-        deadline: Deadline,
+        deadline: HttpExchangeDeadline,
     ) -> Result<SavedFile, ToolFailure> {
         let mut batch = Vec::new();
         while let Some(chunk) = incoming.next().await.map_err(HttpError::into_failure)? {

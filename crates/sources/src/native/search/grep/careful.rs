@@ -11,7 +11,7 @@ use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoCap
 use grep_regex::RegexMatcher;
 
 use super::expression::Expression;
-use crate::native::search::watch::Watch;
+use crate::native::search::watch::SearchStopSignal;
 
 /// How much text the engine is given at once, where lines are shorter.
 const PIECE_BYTES: usize = 32 << 10;
@@ -25,7 +25,7 @@ pub(super) struct Careful<'c> {
     engine: RegexMatcher,
     multiline: bool,
     longest_line: usize,
-    watch: &'c Watch<'c>,
+    watch: &'c SearchStopSignal<'c>,
     long_lines: Cell<u64>,
     /// Bytes the engine was through since the last look at the clock.
     since_look: Cell<usize>,
@@ -37,7 +37,7 @@ pub(super) struct Careful<'c> {
 pub(super) struct Over;
 
 impl<'c> Careful<'c> {
-    pub(super) fn new(expression: &Expression, watch: &'c Watch<'c>) -> Self {
+    pub(super) fn new(expression: &Expression, watch: &'c SearchStopSignal<'c>) -> Self {
         Self {
             engine: expression.engine.clone(),
             multiline: expression.multiline,

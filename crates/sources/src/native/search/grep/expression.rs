@@ -2,7 +2,7 @@
 
 use grep_matcher::LineTerminator;
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
-use toolpost_model::Refusal;
+use toolpost_model::InputRefusal;
 
 use crate::native::files::names::shown;
 
@@ -52,14 +52,14 @@ pub(in crate::native::search) enum ExpressionError {
 }
 
 impl ExpressionError {
-    pub(in crate::native::search) fn into_refusal(self) -> Refusal {
-        Refusal::invalid("/pattern", self.to_string())
+    pub(in crate::native::search) fn into_refusal(self) -> InputRefusal {
+        InputRefusal::invalid("/pattern", self.to_string())
     }
 }
 
 /// How the text of a pattern is to be understood.
 #[derive(Clone, Copy)]
-pub(in crate::native::search) struct Reading {
+pub(in crate::native::search) struct ExpressionOptions {
     pub(in crate::native::search) literal: bool,
     pub(in crate::native::search) case_insensitive: bool,
     pub(in crate::native::search) multiline: bool,
@@ -68,7 +68,7 @@ pub(in crate::native::search) struct Reading {
 /// Compiles the expression.
 pub(in crate::native::search) fn compile(
     pattern: &str,
-    reading: Reading,
+    reading: ExpressionOptions,
 ) -> Result<Expression, ExpressionError> {
     match pattern.len() {
         0 => return Err(ExpressionError::Empty),
@@ -145,9 +145,9 @@ fn advice(error: &grep_regex::Error) -> &'static str {
 mod tests {
     use grep_matcher::Matcher as _;
 
-    use super::{Reading, compile};
+    use super::{ExpressionOptions, compile};
 
-    const PLAIN: Reading = Reading {
+    const PLAIN: ExpressionOptions = ExpressionOptions {
         literal: false,
         case_insensitive: false,
         multiline: false,
@@ -211,7 +211,7 @@ mod tests {
     fn literal_text_has_no_signs_with_a_meaning() {
         let matcher = compile(
             "f(x)*",
-            Reading {
+            ExpressionOptions {
                 literal: true,
                 ..PLAIN
             },

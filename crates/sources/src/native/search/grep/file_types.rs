@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ignore::types::{FileTypeDef, Types, TypesBuilder};
-use toolpost_model::Refusal;
+use toolpost_model::InputRefusal;
 
 use crate::native::files::names::shown;
 
@@ -17,8 +17,8 @@ pub(in crate::native::search) enum FileTypeError {
 }
 
 impl FileTypeError {
-    pub(super) fn into_refusal(self) -> Refusal {
-        Refusal::invalid("/type", self.to_string())
+    pub(super) fn into_refusal(self) -> InputRefusal {
+        InputRefusal::invalid("/type", self.to_string())
     }
 }
 

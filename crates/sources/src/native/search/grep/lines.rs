@@ -16,10 +16,11 @@ use toolpost_model::visible_text;
 use super::{
     careful::Careful,
     expression::Expression,
-    scan::{Watched, searcher},
+    scan::{WatchedFileReader, searcher},
 };
 use crate::native::search::{
-    Page, newest::Hit, start::Start, walk::open_file_beneath, watch::Watch,
+    SearchPageRange, newest::Hit, start::SearchStart, walk::open_file_beneath,
+    watch::SearchStopSignal,
 };
 
 /// How much text of lines comes back at once.
@@ -33,7 +34,8 @@ const LEAD_BYTES: usize = 100;
 
 /// A line of a file.
 #[derive(Clone, Serialize, JsonSchema)]
-pub(in crate::native) struct Line {
+#[schemars(rename = "Line")]
+pub(in crate::native) struct GrepLine {
     /// Its number, counted from 1.
     pub(super) line: u64,
     /// Its text; of a long line the part around the match, with `…` where it was cut.
@@ -46,7 +48,7 @@ pub(in crate::native) struct Line {
 
 /// Lines as `grep` writes them: the sign behind the number tells matches from what is around them, and `--` stands
 /// where lines are left out.
-pub(in crate::native) fn listing(lines: &[Line]) -> String {
+pub(in crate::native) fn listing(lines: &[GrepLine]) -> String {
     let mut text = String::new();
     let has_context = lines.iter().any(|line| line.context);
     let mut next = None;
@@ -70,29 +72,29 @@ pub(in crate::native::search) struct Around {
 }
 
 /// What to collect.
-pub(in crate::native::search) struct Collect<'c> {
+pub(in crate::native::search) struct MatchLineQuery<'c> {
     pub(in crate::native::search) expression: &'c Expression,
     pub(in crate::native::search) around: Around,
-    pub(in crate::native::search) page: Page,
+    pub(in crate::native::search) page: SearchPageRange,
 }
 
 /// The lines of one file.
 pub(super) struct FileLines<'h> {
     pub(super) hit: &'h Hit,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<GrepLine>,
 }
 
 /// Collects the page's lines from `hits`, which are in order.
 pub(super) fn collect<'h>(
-    wanted: &Collect<'_>,
-    start: &Start,
+    wanted: &MatchLineQuery<'_>,
+    start: &SearchStart,
     hits: &'h [Hit],
-    watch: &Watch<'_>,
+    watch: &SearchStopSignal<'_>,
 ) -> Vec<FileLines<'h>> {
     let matcher = Careful::new(wanted.expression, watch);
     let mut searcher = line_searcher(wanted);
     let mut skip = wanted.page.offset as u64;
-    let mut room = Room {
+    let mut room = GrepLineBudget {
         lines: wanted.page.limit,
         bytes: TEXT_BYTES,
     };
@@ -107,9 +109,10 @@ pub(super) fn collect<'h>(
         }
         // What vanished or was swapped since the first look has no lines any more.
         if let Ok((file, _)) = open_file_beneath(&start.dir, start.path_to(&hit.place)) {
-            let mut sink = Lines::new(wanted, std::mem::take(&mut skip), &mut room);
+            let mut sink = GrepLineSink::new(wanted, std::mem::take(&mut skip), &mut room);
             // An error ends the file early; the lines in front of it are real.
-            let _ = searcher.search_reader(&matcher, Watched::new(file, watch), &mut sink);
+            let _ =
+                searcher.search_reader(&matcher, WatchedFileReader::new(file, watch), &mut sink);
             files.push(FileLines {
                 hit,
                 lines: sink.lines,
@@ -123,8 +126,8 @@ pub(super) fn collect<'h>(
 }
 
 /// What one text has.
-pub(in crate::native::search) struct Collected {
-    pub(in crate::native::search) lines: Vec<Line>,
+pub(in crate::native::search) struct CollectedLines {
+    pub(in crate::native::search) lines: Vec<GrepLine>,
     /// There was room for no more.
     pub(in crate::native::search) is_full: bool,
     pub(in crate::native::search) is_binary: bool,
@@ -135,21 +138,24 @@ pub(in crate::native::search) struct Collected {
 
 /// Collects the page's lines from one text.
 pub(in crate::native::search) fn collect_from(
-    wanted: &Collect<'_>,
+    wanted: &MatchLineQuery<'_>,
     text: impl Read,
-    watch: &Watch<'_>,
-) -> Collected {
+    watch: &SearchStopSignal<'_>,
+) -> CollectedLines {
     let matcher = Careful::new(wanted.expression, watch);
-    let mut room = Room {
+    let mut room = GrepLineBudget {
         lines: wanted.page.limit,
         bytes: TEXT_BYTES,
     };
-    let mut sink = Lines::new(wanted, wanted.page.offset as u64, &mut room);
-    let searched =
-        line_searcher(wanted).search_reader(&matcher, Watched::new(text, watch), &mut sink);
+    let mut sink = GrepLineSink::new(wanted, wanted.page.offset as u64, &mut room);
+    let searched = line_searcher(wanted).search_reader(
+        &matcher,
+        WatchedFileReader::new(text, watch),
+        &mut sink,
+    );
     let (lines, is_binary) = (sink.lines, sink.is_binary);
     let (is_full, long_lines) = (room.is_full(), matcher.long_lines());
-    Collected {
+    CollectedLines {
         lines,
         is_full,
         is_binary,
@@ -158,7 +164,7 @@ pub(in crate::native::search) fn collect_from(
     }
 }
 
-fn line_searcher(wanted: &Collect<'_>) -> Searcher {
+fn line_searcher(wanted: &MatchLineQuery<'_>) -> Searcher {
     searcher(wanted.expression.multiline)
         .line_number(true)
         .before_context(wanted.around.before)
@@ -167,33 +173,33 @@ fn line_searcher(wanted: &Collect<'_>) -> Searcher {
 }
 
 /// What the result has still room for.
-struct Room {
+struct GrepLineBudget {
     /// Matching lines.
     lines: usize,
     /// Text of all lines.
     bytes: usize,
 }
 
-impl Room {
+impl GrepLineBudget {
     fn is_full(&self) -> bool {
         self.lines == 0 || self.bytes == 0
     }
 }
 
-struct Lines<'l> {
+struct GrepLineSink<'l> {
     matcher: &'l RegexMatcher,
     around: Around,
     skip: u64,
-    room: &'l mut Room,
-    lines: Vec<Line>,
+    room: &'l mut GrepLineBudget,
+    lines: Vec<GrepLine>,
     /// The last lines that were not shown, in case the next match is.
-    before: VecDeque<Line>,
+    before: VecDeque<GrepLine>,
     /// It was searched up to the first byte that is no text.
     is_binary: bool,
 }
 
-impl<'l> Lines<'l> {
-    fn new(wanted: &Collect<'l>, skip: u64, room: &'l mut Room) -> Self {
+impl<'l> GrepLineSink<'l> {
+    fn new(wanted: &MatchLineQuery<'l>, skip: u64, room: &'l mut GrepLineBudget) -> Self {
         let before = VecDeque::new();
         Self {
             matcher: &wanted.expression.engine,
@@ -214,7 +220,7 @@ impl<'l> Lines<'l> {
         if self.before.len() == self.around.before {
             self.before.pop_front();
         }
-        self.before.push_back(Line {
+        self.before.push_back(GrepLine {
             line: number,
             text: shortened(line, 0),
             context: true,
@@ -222,7 +228,7 @@ impl<'l> Lines<'l> {
     }
 
     /// Shows a line. `false`: there is no room for it.
-    fn show(&mut self, line: Line) -> bool {
+    fn show(&mut self, line: GrepLine) -> bool {
         let bytes = line.text.len() + FRAME_BYTES;
         if bytes > self.room.bytes {
             self.room.bytes = 0;
@@ -254,7 +260,7 @@ impl<'l> Lines<'l> {
             .ok()
             .flatten()
             .map_or(0, |found| found.start());
-        let shown = self.show(Line {
+        let shown = self.show(GrepLine {
             line: number,
             text: shortened(line, at),
             context: false,
@@ -264,7 +270,7 @@ impl<'l> Lines<'l> {
     }
 }
 
-impl Sink for Lines<'_> {
+impl Sink for GrepLineSink<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, matched: &SinkMatch<'_>) -> io::Result<bool> {
@@ -280,7 +286,7 @@ impl Sink for Lines<'_> {
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
         let number = context.line_number().unwrap_or(1);
         match context.kind() {
-            SinkContextKind::After if !self.lines.is_empty() => Ok(self.show(Line {
+            SinkContextKind::After if !self.lines.is_empty() => Ok(self.show(GrepLine {
                 line: number,
                 text: shortened(context.bytes(), 0),
                 context: true,

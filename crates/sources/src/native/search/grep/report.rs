@@ -4,12 +4,12 @@ use std::{fmt::Write as _, sync::atomic::Ordering};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolpost_model::{Content, ToolOutput, Truncation, visible_line};
+use toolpost_model::{ResultContent, ToolOutput, Truncation, visible_line};
 
 use super::{
     Arguments, OutputMode,
-    lines::{FileLines, Line, listing},
-    scan::Scanned,
+    lines::{FileLines, GrepLine, listing},
+    scan::GrepScanCounts,
 };
 use crate::native::{
     files::{
@@ -18,9 +18,9 @@ use crate::native::{
     },
     search::{
         counted, is_zero,
-        newest::{Found, Hit},
+        newest::{Hit, SearchHits},
         page_of,
-        start::Start,
+        start::SearchStart,
         walk::PassedOver,
     },
 };
@@ -33,7 +33,7 @@ pub(super) struct GrepResult {
     /// What is told of each file.
     output_mode: OutputMode,
     /// The files of this page.
-    files: Vec<File>,
+    files: Vec<GrepFileEntry>,
     /// How many files match in all, where the search came to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     total_files: Option<u64>,
@@ -62,7 +62,8 @@ pub(super) struct GrepResult {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct File {
+#[schemars(rename = "File")]
+struct GrepFileEntry {
     /// Where it is, relative to the workspace.
     path: String,
     /// When it was last written to.
@@ -74,7 +75,7 @@ struct File {
     /// The lines of this page, with `content`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
-    lines: Vec<Line>,
+    lines: Vec<GrepLine>,
     /// Bytes of the name that are no text were replaced, so `path` cannot be used to name it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
@@ -82,18 +83,18 @@ struct File {
 }
 
 /// A search that came to its end.
-pub(super) struct Searched<'s> {
+pub(super) struct FinishedGrep<'s> {
     pub(super) arguments: &'s Arguments<'s>,
-    pub(super) start: &'s Start,
-    pub(super) found: &'s Found,
+    pub(super) start: &'s SearchStart,
+    pub(super) found: &'s SearchHits,
     /// With `content`.
     pub(super) lines: Option<Vec<FileLines<'s>>>,
-    pub(super) scanned: Scanned,
+    pub(super) scanned: GrepScanCounts,
     pub(super) passed_over: &'s PassedOver,
     pub(super) late: bool,
 }
 
-impl Searched<'_> {
+impl FinishedGrep<'_> {
     pub(super) fn output(mut self) -> Result<ToolOutput, serde_json::Error> {
         let lines = self.lines.take();
         let (files, unit, shown_units, all) = match lines {
@@ -109,7 +110,8 @@ impl Searched<'_> {
             }
             None => {
                 let page = page_of(&self.found.hits, self.arguments.offset);
-                let files: Vec<File> = page.map(|hit| self.file(hit, Vec::new())).collect();
+                let files: Vec<GrepFileEntry> =
+                    page.map(|hit| self.file(hit, Vec::new())).collect();
                 let shown = files.len() as u64;
                 (files, "entries", shown, self.found.files)
             }
@@ -154,7 +156,7 @@ impl Searched<'_> {
             let _ = writeln!(text, "[{}]", kept_by_rules(result.kept_by_rules));
         }
         Ok(ToolOutput {
-            content: vec![Content::text(text)],
+            content: vec![ResultContent::text(text)],
             structured: Some(serde_json::to_value(&result)?),
             summary: Some(summary),
             truncated,
@@ -171,9 +173,9 @@ impl Searched<'_> {
         }
     }
 
-    fn file(&self, hit: &Hit, lines: Vec<Line>) -> File {
+    fn file(&self, hit: &Hit, lines: Vec<GrepLine>) -> GrepFileEntry {
         let (path, lossy_name) = relative(&hit.place);
-        File {
+        GrepFileEntry {
             path: path.into_owned(),
             modified: hit.modified.timestamp().map(|at| at.to_string()),
             matching_lines: self.counts_lines().then_some(hit.lines),
@@ -182,7 +184,7 @@ impl Searched<'_> {
         }
     }
 
-    fn result(&self, files: Vec<File>, next_offset: Option<u64>) -> GrepResult {
+    fn result(&self, files: Vec<GrepFileEntry>, next_offset: Option<u64>) -> GrepResult {
         let passed_over = self.passed_over;
         let path = match &self.start.file {
             None => self.start.place.clone(),

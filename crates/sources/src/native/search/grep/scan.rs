@@ -16,9 +16,9 @@ use super::{
     expression::{Expression, HELD_BYTES, line_terminator},
 };
 use crate::native::search::{
-    newest::{Modified, Newest},
-    walk::{Met, Visit, open_file},
-    watch::Watch,
+    newest::{ModificationTime, Newest},
+    walk::{Visit, WalkedFile, open_file},
+    watch::SearchStopSignal,
 };
 
 /// Files up to this size are read in one piece.
@@ -27,7 +27,7 @@ const SMALL_FILE: usize = 64 << 10;
 const BYTES_A_LOOK: usize = 1 << 20;
 
 /// What to look for in a file.
-pub(super) struct Wanted<'w> {
+pub(super) struct GrepScanQuery<'w> {
     pub(super) expression: &'w Expression,
     /// Whether one line is enough.
     pub(super) first_only: bool,
@@ -47,7 +47,7 @@ pub(super) fn searcher(multiline: bool) -> SearcherBuilder {
 
 /// How many files were looked at, and which not.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Scanned {
+pub(super) struct GrepScanCounts {
     pub(super) files: u64,
     /// A NUL comes before any match.
     pub(super) binary: u64,
@@ -57,7 +57,7 @@ pub(super) struct Scanned {
     pub(super) long_lines: u64,
 }
 
-impl AddAssign for Scanned {
+impl AddAssign for GrepScanCounts {
     fn add_assign(&mut self, other: Self) {
         self.files += other.files;
         self.binary += other.binary;
@@ -67,23 +67,23 @@ impl AddAssign for Scanned {
 }
 
 /// One thread's share of the search.
-pub(super) struct Scan<'s> {
-    wanted: &'s Wanted<'s>,
+pub(super) struct GrepFileScanner<'s> {
+    wanted: &'s GrepScanQuery<'s>,
     matcher: Careful<'s>,
     searcher: Searcher,
-    watch: &'s Watch<'s>,
+    watch: &'s SearchStopSignal<'s>,
     found: &'s Mutex<Newest>,
-    scanned: Scanned,
-    total: &'s Mutex<Scanned>,
+    scanned: GrepScanCounts,
+    total: &'s Mutex<GrepScanCounts>,
     buffer: Vec<u8>,
 }
 
-impl<'s> Scan<'s> {
+impl<'s> GrepFileScanner<'s> {
     pub(super) fn new(
-        wanted: &'s Wanted<'s>,
-        watch: &'s Watch<'s>,
+        wanted: &'s GrepScanQuery<'s>,
+        watch: &'s SearchStopSignal<'s>,
         found: &'s Mutex<Newest>,
-        total: &'s Mutex<Scanned>,
+        total: &'s Mutex<GrepScanCounts>,
     ) -> Self {
         Self {
             wanted,
@@ -93,7 +93,7 @@ impl<'s> Scan<'s> {
                 .build(),
             watch,
             found,
-            scanned: Scanned::default(),
+            scanned: GrepScanCounts::default(),
             total,
             // One byte more than a small file has: it shows that there is no more.
             buffer: vec![0; SMALL_FILE + 1],
@@ -115,7 +115,7 @@ impl<'s> Scan<'s> {
         self.scanned.binary += u64::from(count.binary && count.lines == 0);
         if count.lines > 0 {
             let mut found = self.found.lock();
-            found.offer(Modified::of(stat), place, count.lines);
+            found.offer(ModificationTime::of(stat), place, count.lines);
         }
     }
 
@@ -128,7 +128,7 @@ impl<'s> Scan<'s> {
         if size > SMALL_FILE {
             return self.searcher.search_reader(
                 &self.matcher,
-                Watched::new(file, self.watch),
+                WatchedFileReader::new(file, self.watch),
                 count,
             );
         }
@@ -145,13 +145,13 @@ impl<'s> Scan<'s> {
             }
         }
         // It has grown.
-        let whole = (&self.buffer[..read]).chain(Watched::new(file, self.watch));
+        let whole = (&self.buffer[..read]).chain(WatchedFileReader::new(file, self.watch));
         self.searcher.search_reader(&self.matcher, whole, count)
     }
 }
 
-impl Visit for Scan<'_> {
-    fn file(&mut self, met: &Met<'_>) {
+impl Visit for GrepFileScanner<'_> {
+    fn file(&mut self, met: &WalkedFile<'_>) {
         match open_file(met.dir, met.name) {
             Ok((file, stat)) => self.search(file, &stat, met.place),
             Err(_) => self.scanned.unsearched += 1,
@@ -159,7 +159,7 @@ impl Visit for Scan<'_> {
     }
 }
 
-impl Drop for Scan<'_> {
+impl Drop for GrepFileScanner<'_> {
     fn drop(&mut self) {
         self.scanned.long_lines = self.matcher.long_lines();
         *self.total.lock() += self.scanned;
@@ -188,14 +188,14 @@ impl Sink for Count {
 }
 
 /// A file that ends with an error once the search is over.
-pub(super) struct Watched<'w, R> {
+pub(super) struct WatchedFileReader<'w, R> {
     file: R,
-    watch: &'w Watch<'w>,
+    watch: &'w SearchStopSignal<'w>,
     until_look: usize,
 }
 
-impl<'w, R> Watched<'w, R> {
-    pub(super) fn new(file: R, watch: &'w Watch<'w>) -> Self {
+impl<'w, R> WatchedFileReader<'w, R> {
+    pub(super) fn new(file: R, watch: &'w SearchStopSignal<'w>) -> Self {
         Self {
             file,
             watch,
@@ -204,7 +204,7 @@ impl<'w, R> Watched<'w, R> {
     }
 }
 
-impl<R: Read> Read for Watched<'_, R> {
+impl<R: Read> Read for WatchedFileReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.until_look == 0 {
             self.until_look = BYTES_A_LOOK;

@@ -11,8 +11,8 @@ use std::{
 use parking_lot::{Condvar, Mutex};
 use rustix::fd::OwnedFd;
 
-use super::rules::Rules;
-use crate::native::search::watch::Watch;
+use super::rules::IgnoreRules;
+use crate::native::search::watch::SearchStopSignal;
 
 /// How much memory directories that were seen and not entered may take.
 const PENDING_BYTES: usize = 64 << 20;
@@ -20,18 +20,18 @@ const PENDING_BYTES: usize = 64 << 20;
 const JOB_BYTES: usize = 96;
 
 /// A directory to enter.
-pub(super) struct Pending {
+pub(super) struct PendingDirectory {
     /// From the workspace's root.
     pub(super) place: Vec<u8>,
     /// How many levels beneath the start.
     pub(super) depth: usize,
     /// What holds for it and what is in it, apart from its own ignore files.
-    pub(super) rules: Option<Arc<Rules>>,
+    pub(super) rules: Option<Arc<IgnoreRules>>,
 }
 
 /// One piece of work.
-pub(super) enum Job {
-    Enter(Pending),
+pub(super) enum WalkJob {
+    Enter(PendingDirectory),
     /// Files of a directory with so many that one thread would keep the others waiting.
     Files {
         dir: Arc<OwnedFd>,
@@ -40,7 +40,7 @@ pub(super) enum Job {
     },
 }
 
-impl Job {
+impl WalkJob {
     fn bytes(&self) -> usize {
         match self {
             Self::Enter(pending) => pending.place.len() + JOB_BYTES,
@@ -49,24 +49,24 @@ impl Job {
     }
 }
 
-pub(super) struct Queue<'w> {
-    watch: &'w Watch<'w>,
-    state: Mutex<State>,
+pub(super) struct WalkQueue<'w> {
+    watch: &'w SearchStopSignal<'w>,
+    state: Mutex<WalkQueueState>,
     changed: Condvar,
     /// Threads that wait for work.
     idle: AtomicUsize,
 }
 
 #[derive(Default)]
-struct State {
-    jobs: Vec<Job>,
+struct WalkQueueState {
+    jobs: Vec<WalkJob>,
     bytes: usize,
     /// Threads at work, each of which may add jobs.
     busy: usize,
 }
 
-impl<'w> Queue<'w> {
-    pub(super) fn new(watch: &'w Watch<'w>) -> Self {
+impl<'w> WalkQueue<'w> {
+    pub(super) fn new(watch: &'w SearchStopSignal<'w>) -> Self {
         Self {
             watch,
             state: Mutex::default(),
@@ -81,13 +81,13 @@ impl<'w> Queue<'w> {
     }
 
     /// Adds work and gives back how many directories there was no room for.
-    pub(super) fn add(&self, jobs: impl IntoIterator<Item = Job>) -> u64 {
+    pub(super) fn add(&self, jobs: impl IntoIterator<Item = WalkJob>) -> u64 {
         let mut dropped = 0;
         let mut state = self.state.lock();
         let before = state.jobs.len();
         for job in jobs {
             let bytes = job.bytes();
-            if state.bytes + bytes > PENDING_BYTES && matches!(job, Job::Enter(_)) {
+            if state.bytes + bytes > PENDING_BYTES && matches!(job, WalkJob::Enter(_)) {
                 dropped += 1;
                 continue;
             }
@@ -103,7 +103,7 @@ impl<'w> Queue<'w> {
     }
 
     /// The next piece of work; `None` when all is done, or nobody wants more.
-    pub(super) fn take(&self) -> Option<(Job, Turn<'_, 'w>)> {
+    pub(super) fn take(&self) -> Option<(WalkJob, WalkJobGuard<'_, 'w>)> {
         let mut state = self.state.lock();
         loop {
             if self.watch.is_over() {
@@ -112,7 +112,7 @@ impl<'w> Queue<'w> {
             if let Some(job) = state.jobs.pop() {
                 state.bytes -= job.bytes();
                 state.busy += 1;
-                return Some((job, Turn(self)));
+                return Some((job, WalkJobGuard(self)));
             }
             if state.busy == 0 {
                 return None;
@@ -125,9 +125,9 @@ impl<'w> Queue<'w> {
 }
 
 /// A thread at work. Ends when dropped, also by a panic: the others must not wait for a thread that is gone.
-pub(super) struct Turn<'q, 'w>(&'q Queue<'w>);
+pub(super) struct WalkJobGuard<'q, 'w>(&'q WalkQueue<'w>);
 
-impl Drop for Turn<'_, '_> {
+impl Drop for WalkJobGuard<'_, '_> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.busy -= 1;

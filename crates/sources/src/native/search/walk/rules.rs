@@ -20,8 +20,8 @@ const CHAIN_RULES: usize = 5_000;
 
 /// The rules of one directory that has some, and those above it.
 #[derive(Debug)]
-pub(in crate::native::search) struct Rules {
-    above: Option<Arc<Rules>>,
+pub(in crate::native::search) struct IgnoreRules {
+    above: Option<Arc<IgnoreRules>>,
     /// Stronger than `git`, wherever it lies.
     plain: Gitignore,
     git: Gitignore,
@@ -33,14 +33,14 @@ pub(in crate::native::search) struct Rules {
 
 /// What the rules say of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum IgnoreRuleMatch {
     Nothing,
     LeaveOut,
     /// Named with `!`, which also brings hidden names back.
     Keep,
 }
 
-impl Rules {
+impl IgnoreRules {
     /// The rules for names in `dir`, which lies at `place`. The same as above where it has no ignore files.
     pub(in crate::native::search) fn in_directory(
         dir: BorrowedFd<'_>,
@@ -66,25 +66,30 @@ impl Rules {
         }))
     }
 
-    pub(super) fn verdict(&self, place: &[u8], is_dir: bool) -> Verdict {
+    pub(super) fn verdict(&self, place: &[u8], is_dir: bool) -> IgnoreRuleMatch {
         match self.first(place, is_dir, |rules| &rules.plain) {
-            Verdict::Nothing => self.first(place, is_dir, |rules| &rules.git),
+            IgnoreRuleMatch::Nothing => self.first(place, is_dir, |rules| &rules.git),
             said => said,
         }
     }
 
     /// The deepest file that says anything decides.
-    fn first(&self, place: &[u8], is_dir: bool, of_kind: impl Fn(&Self) -> &Gitignore) -> Verdict {
+    fn first(
+        &self,
+        place: &[u8],
+        is_dir: bool,
+        of_kind: impl Fn(&Self) -> &Gitignore,
+    ) -> IgnoreRuleMatch {
         let mut level = Some(self);
         while let Some(rules) = level {
             let within = path_of(place.get(rules.start..).unwrap_or_default());
             match of_kind(rules).matched(within, is_dir) {
                 Match::None => level = rules.above.as_deref(),
-                Match::Ignore(_) => return Verdict::LeaveOut,
-                Match::Whitelist(_) => return Verdict::Keep,
+                Match::Ignore(_) => return IgnoreRuleMatch::LeaveOut,
+                Match::Whitelist(_) => return IgnoreRuleMatch::Keep,
             }
         }
-        Verdict::Nothing
+        IgnoreRuleMatch::Nothing
     }
 }
 

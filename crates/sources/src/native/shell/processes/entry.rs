@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 use toolpost_model::{AppliedSandbox, CallContext, Principal};
-use toolpost_sandbox::{Ended, Process};
+use toolpost_sandbox::{CommandExit, SandboxedProcess};
 
 use super::ProcessPlace;
 use crate::native::{
@@ -28,56 +28,56 @@ const GRACE: Duration = Duration::from_secs(3);
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// A process that can be asked about.
-pub(crate) struct Entry {
+pub(crate) struct ProcessEntry {
     pub(crate) id: String,
-    pub(crate) origin: Origin,
+    pub(crate) origin: ProcessOrigin,
     /// Who started it.
     pub(crate) principal: Principal,
     pub(crate) log: Arc<OutputLog>,
     pub(crate) sandbox: AppliedSandbox,
     watch: Option<Arc<NameWatch>>,
     began: Instant,
-    state: watch::Receiver<State>,
+    state: watch::Receiver<ProcessState>,
     stdin: Mutex<Option<Sender>>,
-    stop: Arc<Stop>,
+    stop: Arc<ProcessStopSignals>,
     /// Ends the task that holds the process, and with it the whole tree.
     task: Option<AbortHandle>,
 }
 
 /// What was asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Origin {
+pub(crate) struct ProcessOrigin {
     pub(crate) command: String,
     pub(crate) description: Option<String>,
 }
 
 /// How far a process got.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum State {
+pub(crate) enum ProcessState {
     Running,
     /// Nothing of it is left: what a command started ends with it.
-    Ended(Ended, Duration),
+    Ended(CommandExit, Duration),
 }
 
 #[derive(Default)]
-struct Stop {
+struct ProcessStopSignals {
     gently: Notify,
     at_once: Notify,
 }
 
-impl Entry {
+impl ProcessEntry {
     /// Takes a process over: a task tends it until it ends, its `lifetime` is over, or this entry is dropped.
     pub(crate) fn tend(
         context: &CallContext,
-        origin: Origin,
-        (mut process, watch): (Process, Option<NameWatch>),
+        origin: ProcessOrigin,
+        (mut process, watch): (SandboxedProcess, Option<NameWatch>),
         log: Arc<OutputLog>,
         lifetime: Duration,
         place: ProcessPlace,
     ) -> Arc<Self> {
-        let (state, watched) = watch::channel(State::Running);
+        let (state, watched) = watch::channel(ProcessState::Running);
         let (stop, began, sandbox) = (
-            Arc::<Stop>::default(),
+            Arc::<ProcessStopSignals>::default(),
             Instant::now(),
             process.applied().clone(),
         );
@@ -117,12 +117,12 @@ impl Entry {
     /// What is left of a run that is over.
     pub(crate) fn ended(
         context: &CallContext,
-        origin: Origin,
+        origin: ProcessOrigin,
         log: Arc<OutputLog>,
         sandbox: AppliedSandbox,
-        (ended, duration): (Ended, Duration),
+        (ended, duration): (CommandExit, Duration),
     ) -> Arc<Self> {
-        let (_, state) = watch::channel(State::Ended(ended, duration));
+        let (_, state) = watch::channel(ProcessState::Ended(ended, duration));
         let (stdin, stop) = (Mutex::new(None), Arc::default());
         Arc::new(Self {
             id: new_id(context),
@@ -139,7 +139,7 @@ impl Entry {
         })
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> ProcessState {
         *self.state.borrow()
     }
 
@@ -158,14 +158,14 @@ impl Entry {
 
     /// Whether anything of it may still run.
     pub(crate) fn is_alive(&self) -> bool {
-        matches!(self.state(), State::Running)
+        matches!(self.state(), ProcessState::Running)
     }
 
     /// How long it has run, or ran.
     pub(crate) fn duration(&self) -> Duration {
         match self.state() {
-            State::Running => self.began.elapsed(),
-            State::Ended(_, duration) => duration,
+            ProcessState::Running => self.began.elapsed(),
+            ProcessState::Ended(_, duration) => duration,
         }
     }
 
@@ -175,7 +175,7 @@ impl Entry {
         let _ = self
             .state
             .clone()
-            .wait_for(|state| matches!(state, State::Ended(..)))
+            .wait_for(|state| matches!(state, ProcessState::Ended(..)))
             .await;
     }
 
@@ -202,7 +202,7 @@ impl Entry {
     }
 }
 
-impl Drop for Entry {
+impl Drop for ProcessEntry {
     fn drop(&mut self) {
         self.abandon();
     }
@@ -215,11 +215,11 @@ fn new_id(context: &CallContext) -> String {
 
 /// Holds the process until nothing of it is left.
 async fn tend(
-    mut process: Process,
+    mut process: SandboxedProcess,
     output: Option<Receiver>,
     log: Arc<OutputLog>,
-    stop: Arc<Stop>,
-    (state, names): (watch::Sender<State>, Option<Arc<NameWatch>>),
+    stop: Arc<ProcessStopSignals>,
+    (state, names): (watch::Sender<ProcessState>, Option<Arc<NameWatch>>),
     (began, lifetime): (Instant, Duration),
 ) {
     let flow = async {
@@ -257,5 +257,5 @@ async fn tend(
     if let Some(names) = names {
         names.end();
     }
-    state.send_replace(State::Ended(ended, began.elapsed()));
+    state.send_replace(ProcessState::Ended(ended, began.elapsed()));
 }

@@ -1,25 +1,28 @@
 use std::path::{Path, PathBuf};
 
-use toolpost_model::{Access, AppliedSandbox, SandboxProfile, SandboxTier};
-use toolpost_sandbox::{Confines, Ended, Root};
+use toolpost_model::{AppliedSandbox, ResourceAccess, SandboxProfile, SandboxTier};
+use toolpost_sandbox::{CommandExit, Confines, SandboxRoot};
 
-use super::{RefusalKind, Scene, guess};
-use crate::native::shell::shown::Shown;
+use super::{SandboxRefusalKind, SandboxedRunContext, guess};
+use crate::native::shell::shown::OutputExcerpt;
 
-const FAILED: Ended = Ended {
+const FAILED: CommandExit = CommandExit {
     code: Some(1),
     signal: None,
     out_of_memory: false,
 };
 
 fn confines(profile: SandboxProfile) -> Confines {
-    let root = |path: &str, access| Root {
+    let root = |path: &str, access| SandboxRoot {
         path: PathBuf::from(path),
         access,
     };
     Confines {
         profile,
-        roots: vec![root("/w", Access::Write), root("/lib2", Access::Read)],
+        roots: vec![
+            root("/w", ResourceAccess::Write),
+            root("/lib2", ResourceAccess::Read),
+        ],
         protected: vec![PathBuf::from("/w/.git"), PathBuf::from("/w/toolpost.yaml")],
         masked: vec![PathBuf::from("/data")],
         ..Confines::default()
@@ -49,22 +52,22 @@ fn applied() -> AppliedSandbox {
 fn guessed(
     profile: SandboxProfile,
     output: &str,
-    ended: Ended,
-) -> Option<(RefusalKind, Option<String>)> {
+    ended: CommandExit,
+) -> Option<(SandboxRefusalKind, Option<String>)> {
     let (confines, applied) = (confines(profile), applied());
-    let scene = Scene {
+    let scene = SandboxedRunContext {
         confines: &confines,
         applied: &applied,
         directory: Path::new("/w/src"),
     };
-    let shown = Shown {
+    let shown = OutputExcerpt {
         head: output.to_owned(),
         cut: None,
         lossy: false,
     };
     let refusal = guess(&shown, ended, &scene)?;
     assert!(
-        refusal.message.starts_with("looks like") || refusal.kind == RefusalKind::Memory,
+        refusal.message.starts_with("looks like") || refusal.kind == SandboxRefusalKind::Memory,
         "{refusal:?}"
     );
     Some((refusal.kind, refusal.path))
@@ -72,10 +75,10 @@ fn guessed(
 
 #[test]
 fn complaints_that_the_confines_explain_are_explained() {
-    use RefusalKind::{
+    use SandboxRefusalKind::{
         Disk, HiddenPath, Network, OutsidePath, Processes, ProtectedPath, ReadOnlyPath, SystemCall,
     };
-    let check = |output: &str, kind: RefusalKind, path: Option<&str>| {
+    let check = |output: &str, kind: SandboxRefusalKind, path: Option<&str>| {
         let guessed = guessed(SandboxProfile::WorkspaceWrite, output, FAILED);
         assert_eq!(guessed, Some((kind, path.map(str::to_owned))), "{output}");
     };
@@ -178,7 +181,7 @@ fn what_the_confines_do_not_explain_is_left_alone() {
         guessed(
             SandboxProfile::WorkspaceWrite,
             output,
-            Ended {
+            CommandExit {
                 code: Some(0),
                 ..FAILED
             }
@@ -194,27 +197,27 @@ fn profile_and_signals_count_too() {
     let guess_at = |profile, ended| guessed(profile, in_root, ended).map(|(kind, _)| kind);
     assert_eq!(
         guess_at(SandboxProfile::ReadOnly, FAILED),
-        Some(RefusalKind::ReadOnlyPath)
+        Some(SandboxRefusalKind::ReadOnlyPath)
     );
-    let signal = |signal| Ended {
+    let signal = |signal| CommandExit {
         code: None,
         signal: Some(signal),
         out_of_memory: false,
     };
     assert_eq!(
         guess_at(SandboxProfile::WorkspaceWrite, signal(31)),
-        Some(RefusalKind::SystemCall)
+        Some(SandboxRefusalKind::SystemCall)
     );
     assert_eq!(
         guess_at(SandboxProfile::WorkspaceWrite, signal(25)),
-        Some(RefusalKind::Disk)
+        Some(SandboxRefusalKind::Disk)
     );
-    let out_of_memory = Ended {
+    let out_of_memory = CommandExit {
         out_of_memory: true,
         ..signal(9)
     };
     assert_eq!(
         guess_at(SandboxProfile::WorkspaceWrite, out_of_memory),
-        Some(RefusalKind::Memory)
+        Some(SandboxRefusalKind::Memory)
     );
 }

@@ -3,15 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use toolpost_model::{CallContext, Content, ErrorClass, ToolFailure, ToolOutput};
+use toolpost_model::{CallContext, ErrorClass, ResultContent, ToolFailure, ToolOutput};
 use toolpost_sandbox::Stdin;
 
-use super::{Arguments, Shell, Started};
+use super::{Arguments, RunningShellCommand, Shell};
 use crate::native::{
     name_watch::{created_lines, created_paths},
     shell::{
-        processes::{Entry, State},
-        report::Report,
+        processes::{ProcessEntry, ProcessState},
+        report::ProcessRunReport,
         shown::{OutputSource, ShownLimits, shown},
         told::{add_line, ending},
     },
@@ -28,11 +28,11 @@ impl Shell {
     ) -> Result<ToolOutput, ToolFailure> {
         let place = self.processes.reserve(context)?;
         let directory = self.directory(arguments.working_directory.as_deref(), context)?;
-        let Started { process, watch, .. } = self
+        let RunningShellCommand { process, watch, .. } = self
             .start(arguments, directory, Stdin::Piped, context)
             .await?;
         let (log, lifetime) = (self.processes.background_log(), self.processes.lifetime());
-        let entry = Entry::tend(
+        let entry = ProcessEntry::tend(
             context,
             arguments.origin(),
             (process, watch),
@@ -51,15 +51,15 @@ impl Shell {
         }
         let output = shown(OutputSource::Log(&entry.log), ShownLimits::default()).await?;
         let mut text = output.text(|cut| format!("[… {} bytes not shown …]", cut.bytes));
-        let mut report = Report::of_running(&entry);
+        let mut report = ProcessRunReport::of_running(&entry);
         let id = &entry.id;
         let state = match entry.state() {
-            State::Running => {
+            ProcessState::Running => {
                 format!(
                     "runs in the background; `process_read` with `process_id` `{id}` shows its output"
                 )
             }
-            State::Ended(ended, _) => {
+            ProcessState::Ended(ended, _) => {
                 (report.exit_code, report.signal) = (ended.code, ended.signal);
                 report.state = "exited";
                 format!("it is over already: {}; `process_id` `{id}`", ending(ended))
@@ -81,7 +81,7 @@ impl Shell {
             }
         );
         Ok(ToolOutput {
-            content: vec![Content::text(text)],
+            content: vec![ResultContent::text(text)],
             structured: Some(serde_json::to_value(&report)?),
             summary: Some(summary),
             exit_code: report.exit_code,

@@ -7,7 +7,7 @@ use toolpost_core::{RecordKind, StoredRecord};
 use toolpost_model::{ContentDigest, SessionId, SurfaceId};
 
 #[derive(Default)]
-pub(super) struct Index {
+pub(super) struct ExportContextIndex {
     starts: Vec<u64>,
     opened: HashMap<SessionId, u64>,
     catalogs: Vec<CatalogPiece>,
@@ -32,18 +32,18 @@ struct SurfacePlace {
 }
 
 #[derive(Deserialize)]
-struct Restated {
+struct RestatementOrigin {
     seq: u64,
 }
 
 #[derive(Deserialize)]
-struct CatalogHead {
+struct ExportCatalogHead {
     digest: ContentDigest,
     whole: bool,
     part: u32,
     parts: u32,
     #[serde(default)]
-    restated: Option<Restated>,
+    restated: Option<RestatementOrigin>,
 }
 
 #[derive(Deserialize)]
@@ -51,10 +51,10 @@ struct SurfaceHead {
     surface_id: SurfaceId,
     catalog: ContentDigest,
     #[serde(default)]
-    restated: Option<Restated>,
+    restated: Option<RestatementOrigin>,
 }
 
-impl Index {
+impl ExportContextIndex {
     pub(super) fn note(&mut self, row: &StoredRecord) {
         let (seq, body) = (row.seq, row.record.body.as_str());
         match row.record.kind {
@@ -65,7 +65,7 @@ impl Index {
                 }
             }
             RecordKind::Catalog => {
-                let Ok(head) = serde_json::from_str::<CatalogHead>(body) else {
+                let Ok(head) = serde_json::from_str::<ExportCatalogHead>(body) else {
                     return;
                 };
                 let completes = (head.part == head.parts).then_some(head.digest);
@@ -147,14 +147,14 @@ mod tests {
     use toolpost_core::{Record, RecordKind, StoredRecord};
     use toolpost_model::SurfaceId;
 
-    use super::Index;
+    use super::ExportContextIndex;
 
     fn digest(mark: u8) -> String {
         format!("sha256:{}", format!("{mark:02x}").repeat(32))
     }
 
-    fn index(rows: &[(u64, RecordKind, Value)]) -> Index {
-        let mut index = Index::default();
+    fn index(rows: &[(u64, RecordKind, Value)]) -> ExportContextIndex {
+        let mut index = ExportContextIndex::default();
         for (seq, kind, body) in rows {
             let record = Record {
                 kind: *kind,

@@ -7,7 +7,7 @@ use toolpost_core::{RecordKind, StandsOn, StoredRecord};
 use toolpost_model::{InvocationId, SessionId, SurfaceId};
 use toolpost_store::JournalReader;
 
-use super::{PAGE, Wanted, index::Index};
+use super::{ExportScope, PAGE, index::ExportContextIndex};
 use crate::terminal;
 
 pub(super) enum Selection {
@@ -19,29 +19,29 @@ pub(super) enum Selection {
 
 /// What is known of a call that was selected.
 #[derive(Default)]
-struct Seen {
+struct SelectedCallCoverage {
     first: bool,
     end: bool,
 }
 
 /// A selection while it is made.
 #[derive(Default)]
-struct Gathering {
-    index: Index,
+struct ExportSelectionBuilder {
+    index: ExportContextIndex,
     chosen: BTreeSet<u64>,
-    calls: HashMap<InvocationId, Seen>,
+    calls: HashMap<InvocationId, SelectedCallCoverage>,
     surfaces: HashSet<SurfaceId>,
     sessions: HashSet<SessionId>,
     parents: Vec<InvocationId>,
 }
 
 impl Selection {
-    pub(super) fn of(reader: &JournalReader, wanted: &Wanted) -> anyhow::Result<Self> {
-        let mut gathering = Gathering::default();
+    pub(super) fn of(reader: &JournalReader, wanted: &ExportScope) -> anyhow::Result<Self> {
+        let mut gathering = ExportSelectionBuilder::default();
         match wanted {
-            Wanted::All => return Ok(Self::All),
-            Wanted::Call(id) => gathering.call(reader, *id)?,
-            Wanted::Some {
+            ExportScope::All => return Ok(Self::All),
+            ExportScope::Call(id) => gathering.call(reader, *id)?,
+            ExportScope::Some {
                 session,
                 since,
                 until,
@@ -113,7 +113,7 @@ fn pages(
     }
 }
 
-impl Gathering {
+impl ExportSelectionBuilder {
     /// Looks through the whole journal: what a record stands on may lie far before it.
     fn scan(
         &mut self,

@@ -9,7 +9,7 @@ use toolpost_core::{RecordKind, StoredRecord};
 use toolpost_model::{ArgumentChange, InvocationId};
 use toolpost_store::JournalReader;
 
-use super::{Line, shortened};
+use super::{NamedLineWriter, shortened};
 use crate::{
     approving::ids,
     terminal::{moment, printable},
@@ -79,11 +79,11 @@ struct VerdictPart {
 
 /// Tells the questions and answers of a call in their order. The answer to a question that another call raised stands
 /// among that one's records.
-pub(super) fn tell(
+pub(super) fn print_approvals(
     reader: &JournalReader,
     call: InvocationId,
     rows: &[StoredRecord],
-    line: Line<'_>,
+    line: NamedLineWriter<'_>,
 ) -> anyhow::Result<()> {
     let mut elsewhere: Vec<InvocationId> = Vec::new();
     let mut is_spent = false;
@@ -170,7 +170,7 @@ fn asked(
     )
 }
 
-fn decided(row: &StoredRecord, line: Line<'_>) {
+fn decided(row: &StoredRecord, line: NamedLineWriter<'_>) {
     let Some(AnswerPart {
         by,
         verdict,

@@ -4,10 +4,10 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use toolpost_model::{Recoverability, RetryGuidance, ToolResult};
 
-use super::{Line, Story, shortened};
+use super::{CallRecordPrinter, NamedLineWriter, shortened};
 use crate::terminal::{GREEN, RED, YELLOW, printable, styled};
 
-pub(super) fn tell(story: &Story<'_>, line: Line<'_>) {
+pub(super) fn print_ending(story: &CallRecordPrinter<'_>, line: NamedLineWriter<'_>) {
     let Some(outcome) = story.text("/result/outcome") else {
         let open = "no end is on record: the call runs, or its host died and was not started again";
         return line("end", open.to_owned());
@@ -56,7 +56,7 @@ pub(super) fn tell(story: &Story<'_>, line: Line<'_>) {
 }
 
 /// What became of the content.
-pub(super) fn kept(story: &Story<'_>, line: Line<'_>) {
+pub(super) fn kept(story: &CallRecordPrinter<'_>, line: NamedLineWriter<'_>) {
     let result = story
         .part("/result")
         .and_then(|result| ToolResult::deserialize(result).ok());

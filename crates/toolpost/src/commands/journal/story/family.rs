@@ -5,7 +5,7 @@ use toolpost_core::{RecordKind, StoredRecord};
 use toolpost_model::InvocationId;
 use toolpost_store::JournalReader;
 
-use super::{Line, Story};
+use super::{CallRecordPrinter, NamedLineWriter};
 use crate::terminal::{DIM, printable, styled};
 
 /// Records read at once.
@@ -15,18 +15,18 @@ const MOST_PAGES: usize = 64;
 /// More calls than this are counted.
 const TOLD: usize = 32;
 
-pub(super) fn above(story: &Story<'_>, line: Line<'_>) {
+pub(super) fn print_parent_call(story: &CallRecordPrinter<'_>, line: NamedLineWriter<'_>) {
     if let Some(parent) = story.text("/call/parent") {
         line("made by", parent);
     }
 }
 
 /// The calls that it made. They are on record between its beginning and its end, so only there is looked.
-pub(super) fn beneath(
+pub(super) fn print_nested_calls(
     reader: &JournalReader,
     id: InvocationId,
     rows: &[StoredRecord],
-    line: Line<'_>,
+    line: NamedLineWriter<'_>,
 ) -> anyhow::Result<()> {
     let ended = rows.iter().find(|row| row.record.kind == RecordKind::Ended);
     let mut end = match ended {
@@ -59,7 +59,7 @@ pub(super) fn beneath(
     }
     children.reverse();
     for child in children.iter().take(TOLD) {
-        line("made", told(reader, child)?);
+        line("made", describe_nested_call(reader, child)?);
     }
     if children.len() > TOLD {
         line("", format!("and {} more", children.len() - TOLD));
@@ -82,12 +82,12 @@ fn is_made_by(row: &StoredRecord, parent: &str) -> bool {
         && serde_json::from_str::<Value>(body).is_ok_and(|body| body["call"]["parent"] == parent)
 }
 
-fn told(reader: &JournalReader, first: &StoredRecord) -> anyhow::Result<String> {
+fn describe_nested_call(reader: &JournalReader, first: &StoredRecord) -> anyhow::Result<String> {
     let Some(id) = first.record.invocation_id else {
         return Ok(String::new());
     };
     let rows = reader.records_of(id)?;
-    let story = Story::of(&rows);
+    let story = CallRecordPrinter::of(&rows);
     let tool = story
         .text("/tool_id")
         .or_else(|| story.text("/call/tool"))

@@ -3,11 +3,11 @@
 use serde_json::Value;
 use toolpost_core::InputChange;
 
-use super::{Line, shortened};
+use super::{NamedLineWriter, shortened};
 use crate::terminal::{DIM, YELLOW, printable, styled};
 
 /// What stands behind a decision: the rule, the part that decided, what nobody can tell, the others that matched.
-pub(crate) fn grounds(decision: &Value, line: Line<'_>) {
+pub(crate) fn grounds(decision: &Value, line: NamedLineWriter<'_>) {
     let text = |value: &Value, name: &str| value[name].as_str().map(printable);
     let rule = |rule: &Value| {
         let (written, place) = (text(rule, "rule"), text(rule, "place"));
@@ -53,7 +53,7 @@ pub(crate) fn class_finding(finding: &Value) -> String {
 }
 
 /// The vote of an authority that a rule delegated to.
-pub(crate) fn delegated(vote: &Value, line: Line<'_>) {
+pub(crate) fn delegated(vote: &Value, line: NamedLineWriter<'_>) {
     let text = |name: &str| vote[name].as_str().map(printable);
     let told = match (text("fault"), text("reason")) {
         (Some(fault), _) => styled(YELLOW, format!("no decision, so deny: {fault}")),
@@ -74,7 +74,7 @@ pub(crate) fn delegated(vote: &Value, line: Line<'_>) {
 }
 
 /// The call's place among the calls of its turn.
-pub(super) fn batch(place: &Value, line: Line<'_>) {
+pub(super) fn batch(place: &Value, line: NamedLineWriter<'_>) {
     let index = place["index"].as_u64().unwrap_or_default();
     let id = printable(place["id"].as_str().unwrap_or_default());
     let after: Vec<String> = list(place, "depends_on")
@@ -90,7 +90,7 @@ pub(super) fn batch(place: &Value, line: Line<'_>) {
 }
 
 /// What each hook did.
-pub(crate) fn hook(run: &Value, line: Line<'_>) {
+pub(crate) fn hook(run: &Value, line: NamedLineWriter<'_>) {
     let text = |name: &str| run[name].as_str().map(printable);
     let did: Vec<String> = list(run, "did")
         .filter_map(Value::as_str)
@@ -123,7 +123,7 @@ pub(crate) fn hook(run: &Value, line: Line<'_>) {
     );
 }
 
-pub(super) fn output_change(mutation: &Value, line: Line<'_>) {
+pub(super) fn output_change(mutation: &Value, line: NamedLineWriter<'_>) {
     let text = |name: &str| mutation[name].as_str().unwrap_or_default();
     let fields: Vec<&str> = list(mutation, "changed_fields")
         .filter_map(Value::as_str)
@@ -133,7 +133,7 @@ pub(super) fn output_change(mutation: &Value, line: Line<'_>) {
 }
 
 /// A change of the arguments, with each field before and after it where the records have both.
-pub(super) fn input_change(change: &InputChange<'_>, line: Line<'_>) {
+pub(super) fn input_change(change: &InputChange<'_>, line: NamedLineWriter<'_>) {
     let fields: Vec<&str> = change.changed_fields.iter().map(String::as_str).collect();
     rewritten(
         "arguments",
@@ -162,7 +162,7 @@ fn rewritten(
     what: &str,
     fields: &[&str],
     (kind, source, reason): (&str, &str, &str),
-    line: Line<'_>,
+    line: NamedLineWriter<'_>,
 ) {
     let fields: Vec<String> = fields.iter().map(|field| printable(field)).collect();
     let who = match kind {
@@ -190,7 +190,7 @@ fn clipped(text: &str) -> String {
 }
 
 /// Something that the call waited for before it ran.
-pub(crate) fn waited(reason: &Value, line: Line<'_>) {
+pub(crate) fn waited(reason: &Value, line: NamedLineWriter<'_>) {
     line("waited", format!("for {}", wait_reason(reason)));
 }
 
@@ -236,7 +236,7 @@ pub(crate) fn wait_reason(reason: &Value) -> String {
 }
 
 /// How long it could run, and who said so.
-pub(crate) fn deadline(deadline: &Value, line: Line<'_>) {
+pub(crate) fn deadline(deadline: &Value, line: NamedLineWriter<'_>) {
     let by = match deadline["by"].as_str().unwrap_or_default() {
         "caller" => "as the caller wished",
         "tool_setting" => "`tools.NAME.timeout`",
@@ -259,7 +259,7 @@ fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
 }
 
 /// Who stopped a call, and whether its work obeyed.
-pub(super) fn cancellation(told: &Value, line: Line<'_>) {
+pub(super) fn cancellation(told: &Value, line: NamedLineWriter<'_>) {
     let text = |name: &str| told[name].as_str().map(printable);
     let by = text("by").map(|by| format!("by {by} ({})", text("role").unwrap_or_default()));
     let by = by.unwrap_or_else(|| "by the host".to_owned());

@@ -1,6 +1,6 @@
 //! The form with `*** Begin Patch`: files by their plain paths, hunks without line numbers.
 
-use super::{Change, FilePatch, Hunk, ParseError, Problem, finish, numbers};
+use super::{FilePatch, FilePatchAction, Hunk, ParseError, PatchSyntaxProblem, finish, numbers};
 
 pub(super) const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -12,12 +12,12 @@ const END_OF_FILE: &str = "*** End of File";
 
 /// Reads the lines from `next` on, which stand behind `*** Begin Patch`.
 pub(super) fn parse<'p>(lines: &[&'p str], next: usize) -> Result<Vec<FilePatch<'p>>, ParseError> {
-    let mut reader = Reader { lines, next };
+    let mut reader = EnvelopePatchReader { lines, next };
     let mut files = Vec::new();
     loop {
         let number = reader.next + 1;
         let Some(line) = reader.take() else {
-            return Err(Problem::NoEnd.at(number));
+            return Err(PatchSyntaxProblem::NoEnd.at(number));
         };
         let header = line.trim_end();
         if header.is_empty() {
@@ -27,7 +27,9 @@ pub(super) fn parse<'p>(lines: &[&'p str], next: usize) -> Result<Vec<FilePatch<
             let rest = &lines[reader.next..];
             return match rest.iter().position(|line| !line.trim().is_empty()) {
                 None => Ok(files),
-                Some(at) => Err(Problem::BehindEnd(rest[at].to_owned()).at(reader.next + at + 1)),
+                Some(at) => {
+                    Err(PatchSyntaxProblem::BehindEnd(rest[at].to_owned()).at(reader.next + at + 1))
+                }
             };
         }
         let file = if let Some(path) = header.strip_prefix(ADD) {
@@ -38,17 +40,18 @@ pub(super) fn parse<'p>(lines: &[&'p str], next: usize) -> Result<Vec<FilePatch<
         } else if let Some(path) = header.strip_prefix(DELETE) {
             FilePatch {
                 path: name(path, number)?,
-                change: Change::Delete { hunks: Vec::new() },
+                change: FilePatchAction::Delete { hunks: Vec::new() },
             }
         } else if let Some(path) = header.strip_prefix(UPDATE) {
             let path = name(path, number)?;
             let change = reader.updated()?;
-            if matches!(&change, Change::Update { hunks, move_to: None } if hunks.is_empty()) {
-                return Err(Problem::NoHunk(path.to_owned()).at(number));
+            if matches!(&change, FilePatchAction::Update { hunks, move_to: None } if hunks.is_empty())
+            {
+                return Err(PatchSyntaxProblem::NoHunk(path.to_owned()).at(number));
             }
             FilePatch { path, change }
         } else {
-            return Err(Problem::NoHeader(line.to_owned()).at(number));
+            return Err(PatchSyntaxProblem::NoHeader(line.to_owned()).at(number));
         };
         files.push(file);
     }
@@ -56,17 +59,17 @@ pub(super) fn parse<'p>(lines: &[&'p str], next: usize) -> Result<Vec<FilePatch<
 
 fn name(text: &str, number: usize) -> Result<&str, ParseError> {
     match text.trim() {
-        "" => Err(Problem::NoPath.at(number)),
+        "" => Err(PatchSyntaxProblem::NoPath.at(number)),
         path => Ok(path),
     }
 }
 
-struct Reader<'l, 'p> {
+struct EnvelopePatchReader<'l, 'p> {
     lines: &'l [&'p str],
     next: usize,
 }
 
-impl<'p> Reader<'_, 'p> {
+impl<'p> EnvelopePatchReader<'_, 'p> {
     fn peek(&self) -> Option<&'p str> {
         self.lines.get(self.next).copied()
     }
@@ -83,7 +86,7 @@ impl<'p> Reader<'_, 'p> {
             .is_none_or(|line| line.starts_with("*** ") && line.trim_end() != END_OF_FILE)
     }
 
-    fn added(&mut self) -> Result<Change<'p>, ParseError> {
+    fn added(&mut self) -> Result<FilePatchAction<'p>, ParseError> {
         let mut content = String::new();
         while !self.at_header() {
             let number = self.next + 1;
@@ -94,16 +97,16 @@ impl<'p> Reader<'_, 'p> {
                     content.push('\n');
                 }
                 None if line.trim().is_empty() && self.at_header() => {}
-                None => return Err(Problem::NoAddedLine(line.to_owned()).at(number)),
+                None => return Err(PatchSyntaxProblem::NoAddedLine(line.to_owned()).at(number)),
             }
         }
-        Ok(Change::Add {
+        Ok(FilePatchAction::Add {
             content,
             executable: false,
         })
     }
 
-    fn updated(&mut self) -> Result<Change<'p>, ParseError> {
+    fn updated(&mut self) -> Result<FilePatchAction<'p>, ParseError> {
         let mut move_to = None;
         if let Some(target) = self
             .peek()
@@ -140,13 +143,13 @@ impl<'p> Reader<'_, 'p> {
                 if current.at_end && !line.trim().is_empty()
                     || !current.at_end && !current.take(line)
                 {
-                    return Err(Problem::NoHunkLine(line.to_owned()).at(number));
+                    return Err(PatchSyntaxProblem::NoHunkLine(line.to_owned()).at(number));
                 }
             }
             blank = if line.is_empty() { blank + 1 } else { 0 };
         }
         close(&mut hunks, hunk, blank)?;
-        Ok(Change::Update { hunks, move_to })
+        Ok(FilePatchAction::Update { hunks, move_to })
     }
 }
 

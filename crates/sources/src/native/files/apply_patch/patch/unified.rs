@@ -3,11 +3,14 @@
 //! The counts in `@@ -1,3 +1,4 @@` are only used to tell a removed line from the next header: models miscount, and
 //! what is applied is decided by the lines themselves, all of which must be found.
 
-use super::{Change, FilePatch, Hunk, Numbers, ParseError, Problem, Side, finish, numbers};
+use super::{
+    FilePatch, FilePatchAction, Hunk, HunkLineSide, Numbers, ParseError, PatchSyntaxProblem,
+    finish, numbers,
+};
 
 /// Reads all lines. What stands in front of the first file is left out, such as the message of a mailed patch.
 pub(super) fn parse<'p>(lines: &[&'p str]) -> Result<Vec<FilePatch<'p>>, ParseError> {
-    let mut reader = Reader { lines, next: 0 };
+    let mut reader = UnifiedDiffReader { lines, next: 0 };
     let mut files = Vec::new();
     while let Some(line) = reader.line() {
         let number = reader.next + 1;
@@ -16,15 +19,15 @@ pub(super) fn parse<'p>(lines: &[&'p str]) -> Result<Vec<FilePatch<'p>>, ParseEr
         } else if reader.at_names() {
             files.push(reader.plain_file(&Header::default())?);
         } else if line.starts_with("--- ") && !files.is_empty() {
-            return Err(Problem::NoNewName.at(number));
+            return Err(PatchSyntaxProblem::NoNewName.at(number));
         } else if line.starts_with("@@") {
-            return Err(Problem::NoFile.at(number));
+            return Err(PatchSyntaxProblem::NoFile.at(number));
         } else if files.is_empty() || is_between_files(line) {
             reader.next += 1;
         } else if line == "-- " {
             break;
         } else {
-            return Err(Problem::NoHunkLine(line.to_owned()).at(number));
+            return Err(PatchSyntaxProblem::NoHunkLine(line.to_owned()).at(number));
         }
     }
     Ok(files)
@@ -46,12 +49,12 @@ struct Header<'p> {
     to: Option<&'p str>,
 }
 
-struct Reader<'l, 'p> {
+struct UnifiedDiffReader<'l, 'p> {
     lines: &'l [&'p str],
     next: usize,
 }
 
-impl<'p> Reader<'_, 'p> {
+impl<'p> UnifiedDiffReader<'_, 'p> {
     fn line(&self) -> Option<&'p str> {
         self.lines.get(self.next).copied()
     }
@@ -84,22 +87,22 @@ impl<'p> Reader<'_, 'p> {
         let path = header
             .from
             .or(header.paths)
-            .ok_or_else(|| Problem::NoPath.at(first))?;
+            .ok_or_else(|| PatchSyntaxProblem::NoPath.at(first))?;
         let change = match header {
             Header {
                 new: true,
                 executable,
                 ..
-            } => Change::Add {
+            } => FilePatchAction::Add {
                 content: String::new(),
                 executable,
             },
-            Header { deleted: true, .. } => Change::Delete { hunks: Vec::new() },
-            Header { to: Some(to), .. } => Change::Update {
+            Header { deleted: true, .. } => FilePatchAction::Delete { hunks: Vec::new() },
+            Header { to: Some(to), .. } => FilePatchAction::Update {
                 hunks: Vec::new(),
                 move_to: Some(to),
             },
-            Header { .. } => return Err(Problem::NoHunk(path.to_owned()).at(first)),
+            Header { .. } => return Err(PatchSyntaxProblem::NoHunk(path.to_owned()).at(first)),
         };
         Ok(FilePatch { path, change })
     }
@@ -129,7 +132,7 @@ impl<'p> Reader<'_, 'p> {
             header.executable = match mode.trim() {
                 "100644" => false,
                 "100755" => true,
-                _ => return Err(Problem::Unsupported(line.to_owned()).at(number)),
+                _ => return Err(PatchSyntaxProblem::Unsupported(line.to_owned()).at(number)),
             };
         } else if line.starts_with("deleted file mode ") {
             header.deleted = true;
@@ -138,12 +141,12 @@ impl<'p> Reader<'_, 'p> {
         } else if let Some(to) = line.strip_prefix("rename to ") {
             header.to = Some(path(to)?);
         } else if line.starts_with("GIT binary patch") || line.starts_with("Binary files ") {
-            return Err(Problem::Binary.at(number));
+            return Err(PatchSyntaxProblem::Binary.at(number));
         } else if ["old mode ", "new mode ", "copy from ", "copy to "]
             .iter()
             .any(|word| line.starts_with(word))
         {
-            return Err(Problem::Unsupported(line.to_owned()).at(number));
+            return Err(PatchSyntaxProblem::Unsupported(line.to_owned()).at(number));
         }
         Ok(())
     }
@@ -164,14 +167,14 @@ impl<'p> Reader<'_, 'p> {
                 (Some(_), None) | (None, _) => (Some(old), Some(new)),
             },
         };
-        let no_hunk = |path: &str| Problem::NoHunk(path.to_owned()).at(first);
+        let no_hunk = |path: &str| PatchSyntaxProblem::NoHunk(path.to_owned()).at(first);
         match (old, new) {
-            (None, None) => Err(Problem::NoPath.at(first)),
+            (None, None) => Err(PatchSyntaxProblem::NoPath.at(first)),
             (None, Some(path)) => {
                 let content = added_content(&hunks)?;
                 Ok(FilePatch {
                     path,
-                    change: Change::Add {
+                    change: FilePatchAction::Add {
                         content,
                         executable: header.executable,
                     },
@@ -180,7 +183,7 @@ impl<'p> Reader<'_, 'p> {
             (Some(path), _) if hunks.is_empty() => Err(no_hunk(path)),
             (Some(path), None) => Ok(FilePatch {
                 path,
-                change: Change::Delete { hunks },
+                change: FilePatchAction::Delete { hunks },
             }),
             (Some(old), Some(new)) => {
                 let moved = header.to.is_some() || old != new;
@@ -188,7 +191,7 @@ impl<'p> Reader<'_, 'p> {
                 let move_to = moved.then(|| header.to.unwrap_or(new));
                 Ok(FilePatch {
                     path,
-                    change: Change::Update { hunks, move_to },
+                    change: FilePatchAction::Update { hunks, move_to },
                 })
             }
         }
@@ -242,18 +245,22 @@ impl<'p> Reader<'_, 'p> {
             }
             if line.starts_with('\\') {
                 match hunk.lines.last() {
-                    Some((Side::Both, _)) => hunk.open_end = (true, true),
-                    Some((Side::Old, _)) => hunk.open_end.0 = true,
-                    Some((Side::New, _)) => hunk.open_end.1 = true,
-                    None => return Err(Problem::NoHunkLine(line.to_owned()).at(self.next + 1)),
+                    Some((HunkLineSide::Both, _)) => hunk.open_end = (true, true),
+                    Some((HunkLineSide::Old, _)) => hunk.open_end.0 = true,
+                    Some((HunkLineSide::New, _)) => hunk.open_end.1 = true,
+                    None => {
+                        return Err(
+                            PatchSyntaxProblem::NoHunkLine(line.to_owned()).at(self.next + 1)
+                        );
+                    }
                 }
             } else if hunk.take(line) {
                 let side = hunk.lines.last().map(|(side, _)| *side);
-                old += usize::from(side != Some(Side::New));
-                new += usize::from(side != Some(Side::Old));
+                old += usize::from(side != Some(HunkLineSide::New));
+                new += usize::from(side != Some(HunkLineSide::Old));
                 blank = if line.is_empty() { blank + 1 } else { 0 };
             } else {
-                return Err(Problem::NoHunkLine(line.to_owned()).at(self.next + 1));
+                return Err(PatchSyntaxProblem::NoHunkLine(line.to_owned()).at(self.next + 1));
             }
             self.next += 1;
         }
@@ -268,8 +275,10 @@ impl<'p> Reader<'_, 'p> {
 fn plain(text: &str, number: usize) -> Result<&str, ParseError> {
     let path = text.split('\t').next().unwrap_or_default().trim_end();
     match path {
-        "" => Err(Problem::NoPath.at(number)),
-        quoted if quoted.starts_with('"') => Err(Problem::QuotedPath(quoted.to_owned()).at(number)),
+        "" => Err(PatchSyntaxProblem::NoPath.at(number)),
+        quoted if quoted.starts_with('"') => {
+            Err(PatchSyntaxProblem::QuotedPath(quoted.to_owned()).at(number))
+        }
         path => Ok(path),
     }
 }
@@ -286,8 +295,8 @@ fn added_content(hunks: &[Hunk<'_>]) -> Result<String, ParseError> {
     let mut content = String::new();
     for hunk in hunks {
         for (side, text) in &hunk.lines {
-            if *side != Side::New {
-                return Err(Problem::NoAddedLine((*text).to_owned()).at(hunk.patch_line));
+            if *side != HunkLineSide::New {
+                return Err(PatchSyntaxProblem::NoAddedLine((*text).to_owned()).at(hunk.patch_line));
             }
             content.push_str(text);
             content.push('\n');

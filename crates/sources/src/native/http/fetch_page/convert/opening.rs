@@ -4,17 +4,17 @@ use reqwest::Url;
 
 use super::{
     super::{
-        elements::{Element, Role},
-        table::Table,
-        tokens::Tag,
-        writer::{Gap, Style},
+        elements::{Element, ElementRole},
+        table::HtmlTable,
+        tokens::HtmlStartTag,
+        writer::{Gap, PageTextStyle},
     },
-    Converter, End, MAX_LINK, MAX_TABLES, Preformatted,
+    Converter, ElementEndAction, MAX_LINK, MAX_TABLES, PreformattedBlock,
 };
 
 impl Converter {
-    pub(super) fn void(&mut self, role: Role, tag: Tag<'_>) {
-        if role == Role::Base && !self.base_is_given {
+    pub(super) fn void(&mut self, role: ElementRole, tag: HtmlStartTag<'_>) {
+        if role == ElementRole::Base && !self.base_is_given {
             let url = tag
                 .attribute("href")
                 .and_then(|href| self.base.join(&href).ok());
@@ -29,21 +29,21 @@ impl Converter {
             return;
         }
         match (role, &mut self.preformatted) {
-            (Role::Break, Some(preformatted)) => preformatted.text.push('\n'),
-            (Role::Break, None) => self.writer.break_line(),
-            (Role::Rule, None) if !self.writer.in_line() => {
+            (ElementRole::Break, Some(preformatted)) => preformatted.text.push('\n'),
+            (ElementRole::Break, None) => self.writer.break_line(),
+            (ElementRole::Rule, None) if !self.writer.in_line() => {
                 self.writer.gap(Gap::Blank);
-                if self.writer.style == Style::Markdown {
+                if self.writer.style == PageTextStyle::Markdown {
                     self.writer.exact("---");
                     self.writer.gap(Gap::Blank);
                 }
             }
-            (Role::Image, None) if self.code.is_none() => self.image(tag),
+            (ElementRole::Image, None) if self.code.is_none() => self.image(tag),
             _ => {}
         }
     }
 
-    fn image(&mut self, tag: Tag<'_>) {
+    fn image(&mut self, tag: HtmlStartTag<'_>) {
         let alt = tag.attribute("alt").unwrap_or_default();
         let alt = alt.split_whitespace().collect::<Vec<_>>().join(" ");
         // Without words it is decoration.
@@ -52,8 +52,8 @@ impl Converter {
         }
         let url = tag.attribute("src").and_then(|src| self.link(&src));
         let text = match (self.writer.style, url) {
-            (Style::Markdown, Some(url)) => format!("![{alt}]({url})"),
-            (Style::Markdown | Style::Text, _) => format!("[image: {alt}]"),
+            (PageTextStyle::Markdown, Some(url)) => format!("![{alt}]({url})"),
+            (PageTextStyle::Markdown | PageTextStyle::Text, _) => format!("[image: {alt}]"),
         };
         self.written += text.len();
         self.writer.exact(&text);
@@ -73,37 +73,38 @@ impl Converter {
     }
 
     /// Does what the start of an element asks for, and says what its end will have to do.
-    pub(super) fn open(&mut self, element: Element, tag: Tag<'_>) -> End {
-        if is_noise(element, tag) || (element.role == Role::Footer && !self.is_in_article()) {
+    pub(super) fn open(&mut self, element: Element, tag: HtmlStartTag<'_>) -> ElementEndAction {
+        if is_noise(element, tag) || (element.role == ElementRole::Footer && !self.is_in_article())
+        {
             self.noise += 1;
-            return End::Noise;
+            return ElementEndAction::Noise;
         }
-        if element.role == Role::Main || tag.attribute("role").as_deref() == Some("main") {
+        if element.role == ElementRole::Main || tag.attribute("role").as_deref() == Some("main") {
             (self.main, self.seen_main) = (self.main + 1, true);
-            return End::Main;
+            return ElementEndAction::Main;
         }
         if !self.is_shown() {
-            return End::Nothing;
+            return ElementEndAction::Nothing;
         }
         match element.role {
             // Within code only the text counts.
             role if self.preformatted.is_some() => {
-                if let (Role::Code, Some(preformatted)) = (role, &mut self.preformatted) {
+                if let (ElementRole::Code, Some(preformatted)) = (role, &mut self.preformatted) {
                     preformatted.language = preformatted.language.take().or_else(|| language(tag));
                 }
-                End::Nothing
+                ElementEndAction::Nothing
             }
-            _ if self.code.is_some() => End::Nothing,
-            Role::Preformatted => {
-                self.preformatted = Some(Preformatted {
+            _ if self.code.is_some() => ElementEndAction::Nothing,
+            ElementRole::Preformatted => {
+                self.preformatted = Some(PreformattedBlock {
                     text: String::new(),
                     language: language(tag),
                 });
-                End::Preformatted
+                ElementEndAction::Preformatted
             }
-            Role::Code => {
+            ElementRole::Code => {
                 self.code = Some(String::new());
-                End::Code
+                ElementEndAction::Code
             }
             role => self
                 .open_block(role)
@@ -111,33 +112,37 @@ impl Converter {
         }
     }
 
-    fn open_block(&mut self, role: Role) -> Option<End> {
+    fn open_block(&mut self, role: ElementRole) -> Option<ElementEndAction> {
         const HEADINGS: [&str; 6] = ["# ", "## ", "### ", "#### ", "##### ", "###### "];
-        let markdown = self.writer.style == Style::Markdown;
+        let markdown = self.writer.style == PageTextStyle::Markdown;
         Some(match role {
-            Role::Block | Role::Main | Role::Article | Role::Footer | Role::RowGroup => {
+            ElementRole::Block
+            | ElementRole::Main
+            | ElementRole::Article
+            | ElementRole::Footer
+            | ElementRole::RowGroup => {
                 self.writer.gap(Gap::Line);
-                End::Gap(Gap::Line)
+                ElementEndAction::Gap(Gap::Line)
             }
-            Role::Paragraph => {
+            ElementRole::Paragraph => {
                 self.writer.gap(Gap::Blank);
-                End::Gap(Gap::Blank)
+                ElementEndAction::Gap(Gap::Blank)
             }
-            Role::Heading(level) => {
+            ElementRole::Heading(level) => {
                 self.writer.gap(Gap::Blank);
                 self.writer
                     .open_mark(if markdown { HEADINGS[level - 1] } else { "" });
                 self.writer.open_line();
-                End::Line {
+                ElementEndAction::Line {
                     gap: Gap::Blank,
                     mark: String::new(),
                 }
             }
-            Role::Term => {
+            ElementRole::Term => {
                 self.writer.gap(Gap::Blank);
                 self.writer.open_mark(if markdown { "**" } else { "" });
                 self.writer.open_line();
-                End::Line {
+                ElementEndAction::Line {
                     gap: Gap::Line,
                     mark: if markdown {
                         "**".to_owned()
@@ -146,64 +151,66 @@ impl Converter {
                     },
                 }
             }
-            Role::Definition => {
+            ElementRole::Definition => {
                 self.writer.open_item(": ".to_owned());
-                End::Margin(Gap::Line)
+                ElementEndAction::Margin(Gap::Line)
             }
-            Role::Quote => {
+            ElementRole::Quote => {
                 self.writer.open_quote();
-                End::Margin(Gap::Blank)
+                ElementEndAction::Margin(Gap::Blank)
             }
-            Role::Bullets | Role::Numbers => {
+            ElementRole::Bullets | ElementRole::Numbers => {
                 let within = self
                     .stack
                     .iter()
-                    .any(|open| open.element.role == Role::Item);
+                    .any(|open| open.element.role == ElementRole::Item);
                 self.writer.gap(if within { Gap::Line } else { Gap::Blank });
-                End::List {
-                    next: (role == Role::Numbers).then_some(1),
+                ElementEndAction::List {
+                    next: (role == ElementRole::Numbers).then_some(1),
                 }
             }
-            Role::Item => {
+            ElementRole::Item => {
                 let mark = self.item_mark();
                 self.writer.open_item(mark);
-                End::Margin(Gap::Line)
+                ElementEndAction::Margin(Gap::Line)
             }
-            Role::Table => self.open_table(),
-            Role::Row | Role::Cell | Role::HeadCell => self.open_part_of_table(role),
+            ElementRole::Table => self.open_table(),
+            ElementRole::Row | ElementRole::Cell | ElementRole::HeadCell => {
+                self.open_part_of_table(role)
+            }
             _ => return None,
         })
     }
 
-    fn open_inline(&mut self, role: Role, tag: Tag<'_>) -> End {
+    fn open_inline(&mut self, role: ElementRole, tag: HtmlStartTag<'_>) -> ElementEndAction {
         let mark = match role {
-            Role::Strong => "**",
-            Role::Emphasis => "*",
-            Role::Deleted => "~~",
-            Role::Link => {
+            ElementRole::Strong => "**",
+            ElementRole::Emphasis => "*",
+            ElementRole::Deleted => "~~",
+            ElementRole::Link => {
                 let url = tag.attribute("href").and_then(|href| self.link(&href));
-                let Some(url) = url.filter(|_| self.writer.style == Style::Markdown) else {
-                    return End::Nothing;
+                let Some(url) = url.filter(|_| self.writer.style == PageTextStyle::Markdown) else {
+                    return ElementEndAction::Nothing;
                 };
                 self.written += url.len();
                 self.writer.open_mark("[");
                 self.writer.open_line();
-                return End::Line {
+                return ElementEndAction::Line {
                     gap: Gap::None,
                     mark: format!("]({url})"),
                 };
             }
-            _ => return End::Nothing,
+            _ => return ElementEndAction::Nothing,
         };
         let open_already = self
             .stack
             .iter()
-            .any(|open| matches!(open.end, End::Mark(open) if open == mark));
-        if open_already || self.writer.style == Style::Text {
-            return End::Nothing;
+            .any(|open| matches!(open.end, ElementEndAction::Mark(open) if open == mark));
+        if open_already || self.writer.style == PageTextStyle::Text {
+            return ElementEndAction::Nothing;
         }
         self.writer.open_mark(mark);
-        End::Mark(mark)
+        ElementEndAction::Mark(mark)
     }
 
     fn item_mark(&mut self) -> String {
@@ -212,7 +219,7 @@ impl Converter {
             .iter_mut()
             .rev()
             .filter_map(|open| match &mut open.end {
-                End::List { next } => Some(next),
+                ElementEndAction::List { next } => Some(next),
                 _ => None,
             });
         match lists.into_iter().next() {
@@ -224,38 +231,38 @@ impl Converter {
         }
     }
 
-    fn open_table(&mut self) -> End {
+    fn open_table(&mut self) -> ElementEndAction {
         if self.tables.len() == MAX_TABLES || self.writer.in_line() {
             self.writer.gap(Gap::Line);
-            return End::Gap(Gap::Line);
+            return ElementEndAction::Gap(Gap::Line);
         }
         if let Some(outer) = self.tables.last_mut() {
             outer.mark_nested();
         }
-        self.tables.push(Table::default());
-        End::Table
+        self.tables.push(HtmlTable::default());
+        ElementEndAction::Table
     }
 
-    fn open_part_of_table(&mut self, role: Role) -> End {
+    fn open_part_of_table(&mut self, role: ElementRole) -> ElementEndAction {
         let Some(table) = self.tables.last_mut() else {
             self.writer.gap(Gap::Line);
-            return End::Gap(Gap::Line);
+            return ElementEndAction::Gap(Gap::Line);
         };
         match role {
-            Role::Row => {
+            ElementRole::Row => {
                 table.open_row();
-                End::Nothing
+                ElementEndAction::Nothing
             }
-            _ if table.open_cell(&mut self.writer) => End::Cell,
+            _ if table.open_cell(&mut self.writer) => ElementEndAction::Cell,
             _ => {
                 self.writer.gap(Gap::Line);
-                End::Gap(Gap::Line)
+                ElementEndAction::Gap(Gap::Line)
             }
         }
     }
 
     fn is_in_article(&self) -> bool {
-        let inside = [Role::Article, Role::Main, Role::Quote];
+        let inside = [ElementRole::Article, ElementRole::Main, ElementRole::Quote];
         self.stack
             .iter()
             .any(|open| inside.contains(&open.element.role))
@@ -263,7 +270,7 @@ impl Converter {
 }
 
 /// The language that a class names, as the usual highlighters write it.
-fn language(tag: Tag<'_>) -> Option<String> {
+fn language(tag: HtmlStartTag<'_>) -> Option<String> {
     let class = tag.attribute("class")?;
     let language = class.split_ascii_whitespace().find_map(|word| {
         ["language-", "lang-", "highlight-source-"]
@@ -275,7 +282,7 @@ fn language(tag: Tag<'_>) -> Option<String> {
 }
 
 /// Whether nobody is meant to read it: by what it is, or because it is hidden.
-fn is_noise(element: Element, tag: Tag<'_>) -> bool {
+fn is_noise(element: Element, tag: HtmlStartTag<'_>) -> bool {
     const ROLES: [&str; 8] = [
         "navigation",
         "search",
@@ -304,5 +311,5 @@ fn is_noise(element: Element, tag: Tag<'_>) -> bool {
                 style.contains("display:none") || style.contains("visibility:hidden")
             })
     };
-    element.role == Role::Noise || (tag.has_attributes() && (role() || hidden()))
+    element.role == ElementRole::Noise || (tag.has_attributes() && (role() || hidden()))
 }
