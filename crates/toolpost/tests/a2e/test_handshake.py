@@ -1,5 +1,7 @@
 """Coming in: who is let in, what is agreed on, and what is answered before that."""
 
+import json
+
 from case import FixtureCase, HostCase, ProcessCase
 from client import Refused, message
 from waiting import Stopwatch, until
@@ -90,6 +92,13 @@ class BeforeTheHandshake(HostCase):
                 answer = client.shake(**fields).wait(10)
                 self.assertEqual((answer["type"], answer.get("code")), ("error", "schema_violation"))
 
+    def test_a_handshake_over_64_kib_is_answered_with_the_limit(self):
+        client = self.connected(connect=False).open()
+        for surface in ({"task": "x" * 70_000}, {"skills": [f"skill-{n}" for n in range(8_000)]}):
+            answer = client.shake(surface=surface).wait(10)
+            self.assertEqual((answer["type"], answer.get("code")), ("error", "schema_violation"))
+            self.assertIn("may be 65536 bytes long", json.dumps(answer))
+
 
 class Turned(HostCase):
     """Turned away: the reason is delivered first, then the session is over."""
@@ -121,14 +130,6 @@ class Turned(HostCase):
         for fields in ({"version": "2.0"}, {"version": "0.9"}):
             with self.subTest(fields=fields):
                 self.check("version_mismatch", **fields)
-
-    def test_a_surface_that_is_too_large(self):
-        for surface in ({"task": "x" * 70_000}, {"skills": [f"skill-{n}" for n in range(8_000)]}):
-            self.check("server_error", surface=surface)
-        client = self.connected(connect=False)
-        with self.assertRaises(Refused) as caught:
-            client.connect(surface={"task": "x" * 70_000})
-        self.assertIn("larger than 64 KiB", caught.exception.reason)
 
     def test_the_reason_waits_for_a_stream_that_comes_late(self):
         session = self.new_session(self.host, token="wrong")
