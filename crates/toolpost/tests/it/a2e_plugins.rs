@@ -537,7 +537,6 @@ fn unruly_plugins_harm_nobody_else() {
     host.end();
 }
 
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
 #[test]
 fn tools_plugins_lose_nothing() {
     let home = Home::new();
