@@ -1,5 +1,6 @@
 """A2A 0.3 and 1.0 over JSON-RPC, and 1.0 over REST: cards, messages, streams, questions, tasks."""
 
+import json
 import re
 
 import journal_captures
@@ -163,7 +164,23 @@ def _questions(group, host, dialect):
         stream.close()
         end = dialect.ask("get", {"id": task["id"]})
         told = {"asked": asked, "agent": refused, "answer": answered, "stream": stream.frames, "end": end}
-        group.save(f"{dialect.version}/question-{name}", told)
+        group.save(f"{dialect.version}/question-{name}", _settled(told))
+
+
+def _settled(told):
+    """Takes out whether the moment between an answer and the end of the call was told.
+
+    A short call may end before the update that says `working` is sent. The update has no text and takes a number.
+    """
+    told["stream"] = [frame for frame in told["stream"] if not _is_bare_update(frame)]
+    number = r'("messageId": "[0-9a-f-]{36})-\d+"'
+    return json.loads(re.sub(number, r'\1-<number>"', json.dumps(told)))
+
+
+def _is_bare_update(frame):
+    result = frame["data"]["result"]
+    status = result.get("statusUpdate", result).get("status", {})
+    return status.get("state") in ("working", "TASK_STATE_WORKING") and "message" not in status
 
 
 def _rest(group, host):

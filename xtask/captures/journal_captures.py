@@ -1,53 +1,133 @@
-"""The record of a host: raw rows of the database, and every command and format that reads it."""
+"""The record of a host: raw rows of the database, every command and format that reads it, and its replay."""
 
-import json
+import shutil
 import sqlite3
+
+import record
+import stage
+from calls import call, invocation_of
+from pipes import PipedHost
+from place import Host
 
 FORMATS = ("agent-tool", "jsonl", "a2e-audit")
 
 
 def save_record(group, name):
     """Captures the raw rows and the exports of a place whose host has ended."""
-    group.save(f"{name}/rows", rows(group.place.data_dir / "journal.db"))
+    group.save(f"{name}/rows", record.rows(group.place.data_dir / "journal.db"))
     for form in FORMATS:
         group.run(f"{name}/export-{form}", "journal", "export", "--format", form)
     group.run(f"{name}/verify", "journal", "verify")
     group.run(f"{name}/verify-json", "journal", "verify", "--json")
 
 
-def rows(path):
-    """The schema and all rows of every table. Bodies that are JSON are given as JSON."""
-    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    try:
-        schema = database.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name").fetchall()
-        found = {"schema": [dict(zip(("type", "name", "sql"), one)) for one in schema], "tables": {}}
-        found["pragmas"] = {
-            name: database.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("user_version", "application_id", "page_size", "journal_mode", "auto_vacuum")
-        }
-        for kind, table, _ in schema:
-            if kind == "table":
-                cursor = database.execute(f'SELECT * FROM "{table}" ORDER BY 1')
-                names = [column[0] for column in cursor.description]
-                found["tables"][table] = [dict(zip(names, map(_readable, one))) for one in cursor]
-        return found
-    finally:
-        database.close()
-
-
-def _readable(value):
-    if isinstance(value, bytes):
-        text = value.hex()
-        if len(value) == 16:
-            return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-        return text
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    return value
-
-
 def capture(group):
-    pass
+    group.run("empty/tail", "journal", "tail")
+    group.run("empty/verify", "journal", "verify")
+    stage.prepare(group.place)
+    host = stage.serve(group.place)
+    group.keep_token()
+    agent = host.agent
+    made = {
+        name: invocation_of(call(agent, tool, sent, name))
+        for name, tool, sent in (
+            ("read", "read_file?correlation_id=mark-1", {"path": "notes.txt"}),
+            ("failed", "read_file", {"path": "missing.txt"}),
+            ("denied", "read_file", {"path": "secret.txt"}),
+            ("shell", "shell", {"command": "sleep 0; echo said"}),
+            ("nested", "run_code", {"code": 'print(read_file("notes.txt"))'}),
+            ("preview", "demo__read_preview", {"path": "large.txt"}),
+            ("module", "read_note", {"file_path": "notes.txt"}),
+            ("withheld", "echo", {"message": "keep this"}),
+            ("delegated", "write_file", {"path": "desk/a.txt", "content": "x"}),
+            ("unknown", "no_such_tool", {"a": 1}),
+        )
+    }
+    for name, invocation in made.items():
+        group.run(f"show/{name}", "journal", "show", invocation)
+        group.run(f"show/{name}-json", "journal", "show", invocation, "--json")
+        group.run(f"show/{name}-explain", "explain", invocation)
+        group.run(f"show/{name}-explain-json", "explain", invocation, "--json")
+        group.run(f"export/call-{name}", "journal", "export", "--format", "agent-tool", "--call", invocation)
+    group.run("show/absent", "journal", "show", "01a1e2c0-1117-7159-9d5f-d91434b86c3e")
+    _find(group)
+    _replay_while_served(group)
+    host.stop()
+    save_record(group, "record")
+    group.run("seal", "journal", "seal")
+    head = group.place.run("journal", "seal").stdout.strip()
+    group.run("verify-head", "journal", "verify", "--head", head)
+    group.run("verify-other-head", "journal", "verify", "--head", head[:-4] + ("0000" if head[-4:] != "0000" else "1111"))
+    group.run("prune-dry", "journal", "prune", "--before", "90d", "--dry-run")
+    _replay(group)
+    _damage(group)
+
+
+def _find(group):
+    for name, words in {
+        "all": [],
+        "json": ["--json"],
+        "tool": ["--tool", "files.*"],
+        "outcome": ["--outcome", "failed"],
+        "correlation": ["--correlation", "mark-1"],
+        "principal": ["--principal", "agent", "-n", "2"],
+        "session": ["--session", "default:agent:agent", "-n", "3"],
+        "none": ["--tool", "zebra"],
+        "bad-outcome": ["--outcome", "odd"],
+        "since": ["--since", "1h", "-n", "2"],
+        "until": ["--until", "30d"],
+        "bad-since": ["--since", "soon"],
+    }.items():
+        group.run(f"search/{name}", "journal", "search", *words)
+        if name != "all":
+            group.run(f"tail/{name}", "journal", "tail", *words)
+    group.run("search/text", "journal", "search", "--text", "two three")
+    group.run("tail/newest", "journal", "tail", "-n", "5")
+
+
+def _replay_while_served(group):
+    group.run("replay/save", "journal", "replay", "last", "--save", str(group.place.folder / "session.json"))
+    group.save("replay/cassette", (group.place.folder / "session.json").read_text())
+    group.run("replay/save-unknown", "journal", "replay", "none", "--save", str(group.place.folder / "none.json"))
+
+
+def _replay(group):
+    """Serves the recorded session: the same calls, one with other arguments, one twice, and over pipes."""
+    cassette = str(group.place.folder / "session.json")
+    for match in ("strict", "ordered"):
+        words = ["journal", "replay", cassette, "--match", match, "--http", "127.0.0.1:0", "--no-token"]
+        host = Host(group.place, words)
+        group.place.hosts.append(host)
+        host.start()
+        peer = host.caller(None)
+        group.save(f"replay/{match}-tools", peer.exchange("GET", "/tools"))
+        for name, tool, sent in (
+            ("read", "read_file", {"path": "notes.txt"}),
+            ("read-again", "read_file", {"path": "notes.txt"}),
+            ("denied", "read_file", {"path": "secret.txt"}),
+            ("other", "read_file", {"path": "other.txt"}),
+            ("unknown", "no_such_tool", {"a": 1}),
+        ):
+            group.save(f"replay/{match}-{name}", call(peer, tool, sent))
+        code = host.stop()
+        group.save(f"replay/{match}-end", f"exit code {code}\n{host.log()}")
+    piped = PipedHost(group.place, ["journal", "replay", cassette, "--stdio", "a2e", "--json"])
+    piped.send({"type": "handshake/req", "id": "h", "agent_caps": ["tools"]})
+    piped.send({"type": "tool/call/req", "id": "c", "tool_name": "read_file", "arguments": {"path": "notes.txt"}})
+    piped.until(lambda one: one.get("req_id") == "c")
+    group.save("replay/stdio", {"messages": piped.messages, "end": piped.close()})
+
+
+def _damage(group):
+    """What `verify` says of a journal whose rows were changed behind its back."""
+    folder = group.place.folder / "damaged"
+    shutil.copytree(group.place.data_dir, folder, ignore=shutil.ignore_patterns("socket", "*lock"))
+    database = sqlite3.connect(folder / "journal.db")
+    for trigger in ("record_is_not_changed", "record_is_not_deleted"):
+        database.execute(f"DROP TRIGGER {trigger}")
+    database.execute("UPDATE record SET body = replace(body, 'notes', 'other') WHERE seq = 5")
+    database.execute("DELETE FROM record WHERE seq = 7")
+    database.commit()
+    database.close()
+    group.run("damaged/verify", "journal", "verify", "--journal", str(folder))
+    group.run("damaged/verify-json", "journal", "verify", "--json", "--journal", str(folder))

@@ -5,6 +5,8 @@ import queue
 import subprocess
 import threading
 
+import record
+
 PATIENCE = 30
 
 
@@ -15,6 +17,7 @@ class PipedHost:
         everything = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         self.process = place.popen(words, **everything)
         place.hosts.append(self)
+        self._place = place
         self.messages, self._errors = [], []
         self._lines = queue.Queue()
         self._readers = [
@@ -48,6 +51,7 @@ class PipedHost:
 
     def close(self):
         """Ends the input and waits for the end; gives what came and how it ended."""
+        record.settle(self._place.data_dir / "journal.db")
         self.process.stdin.close()
         self.until(lambda _: False)
         code = self.process.wait(PATIENCE)

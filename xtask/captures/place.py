@@ -16,6 +16,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+import record
 from peer import Peer, poll
 
 _LISTENING = re.compile(r"listening\s+http://\S+?:(\d+)")
@@ -181,7 +182,14 @@ class Host:
         self.process.wait()
         self._reader.join(5)
 
+    def settle(self):
+        """Waits until the host has written what it writes when it is idle."""
+        state = self.place.home / "state" / "toolpost"
+        if state.exists():
+            record.settle(self.place.data_dir / "journal.db")
+
     def stop(self):
+        self.settle()
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(30)
         self._reader.join(5)

@@ -99,7 +99,8 @@ def serve(place, *words):
     """Starts the host and waits until its MCP server is ready."""
     host = place.serve(*words)
     operator = host.operator
-    ready = lambda: all(one.get("state") == "ready" for one in operator.json("GET", "/sources").get("sources", []))
+    # A server whose tools are known from an earlier start is `idle` until its first call.
+    ready = lambda: all(one.get("state") in ("ready", "idle") for one in operator.json("GET", "/sources").get("sources", []))
     try:
         poll(ready, "the MCP server is ready", 10)
     except TimeoutError as late:
