@@ -96,6 +96,7 @@ def _replay(group):
     cassette = str(group.place.folder / "session.json")
     for match in ("strict", "ordered"):
         words = ["journal", "replay", cassette, "--match", match, "--http", "127.0.0.1:0", "--no-token"]
+        words += ["--json", "--complete"] if match == "ordered" else []
         host = Host(group.place, words)
         group.place.hosts.append(host)
         host.start()
@@ -109,9 +110,8 @@ def _replay(group):
             ("unknown", "no_such_tool", {"a": 1}),
         ):
             group.save(f"replay/{match}-{name}", call(peer, tool, sent))
-        code = host.stop()
-        group.save(f"replay/{match}-end", f"exit code {code}\n{host.log()}")
-    piped = PipedHost(group.place, ["journal", "replay", cassette, "--stdio", "a2e", "--json"])
+        group.save(f"replay/{match}-end", host.ended())
+    piped = PipedHost(group.place, ["journal", "replay", cassette, "--stdio", "a2e"])
     piped.send({"type": "handshake/req", "id": "h", "agent_caps": ["tools"]})
     piped.send({"type": "tool/call/req", "id": "c", "tool_name": "read_file", "arguments": {"path": "notes.txt"}})
     piped.until(lambda one: one.get("req_id") == "c")

@@ -142,12 +142,14 @@ class Host:
 
     def __init__(self, place, words):
         self.place, self.words = place, words
-        self.process, self.port, self._reader = None, None, None
-        self.stderr, self.stdout = [], b""
+        self.process, self.port, self._reader, self._printer = None, None, None, None
+        self.stderr, self.stdout = [], []
 
     def start(self):
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         self.process = self.place.popen(self.words, **pipes)
+        self._printer = threading.Thread(target=self._read_data, daemon=True)
+        self._printer.start()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         poll(lambda: self.port or self.process.poll() is not None, "the host listens")
@@ -165,6 +167,10 @@ class Host:
                 if found and self.port is None:
                     self.port = int(found[1])
 
+    def _read_data(self):
+        with self.process.stdout as lines:
+            self.stdout.extend(line.decode(errors="replace") for line in lines)
+
     @property
     def agent(self):
         return Peer(self.port, (self.place.data_dir / "token").read_text().strip())
@@ -180,7 +186,11 @@ class Host:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        self._reader.join(5)
+        self._join()
+
+    def _join(self):
+        for reader in (self._reader, self._printer):
+            reader.join(5)
 
     def settle(self):
         """Waits until the host has written what it writes when it is idle."""
@@ -192,8 +202,13 @@ class Host:
         self.settle()
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(30)
-        self._reader.join(5)
+        self._join()
         return code
 
     def log(self):
         return "".join(self.stderr)
+
+    def ended(self):
+        """Stops the host; gives its exit code and everything it printed, as a capture holds it."""
+        code = self.stop()
+        return Ran(self.words, code, "".join(self.stdout), self.log())

@@ -20,7 +20,8 @@ def capture(group):
     agent = host.agent
     group.save("before/done", call(agent, "echo", {"message": "done"}, "done", {"Idempotency-Key": "done"}))
     running = {
-        "effectful": begin(agent, "effectful", "demo__nap", {"seconds": 60}, "execute"),
+        # A call whose effects nobody vouches for runs alone in its session, so it gets a session of its own.
+        "effectful": begin(host.caller(stage.TENANT_TOKEN), "effectful", "demo__nap", {"seconds": 60}, "execute"),
         "waiting": begin(agent, "waiting", "write_file", {"path": "w.txt", "content": "w"}, "await_approval"),
         "decided": begin(agent, "decided", "write_file", {"path": "d.txt", "content": "d"}, "await_approval"),
     }
@@ -65,8 +66,9 @@ def _next_host(group, running, task, session):
     host = stage.serve(group.place)
     agent, operator = host.agent, host.operator
     group.save("after/banner", host.log())
-    for name in ("effectful", "read-only"):
-        group.save(f"after/{name}", ended(agent, running[name]))
+    tenant = host.caller(stage.TENANT_TOKEN)
+    group.save("after/effectful", ended(tenant, running["effectful"]))
+    group.save("after/read-only", ended(agent, running["read-only"]))
     poll(lambda: len(operator.json("GET", "/approvals")["approvals"]) == 4, "four questions wait again")
     group.save("after/approvals", _sorted(operator.exchange("GET", "/approvals")))
     dialect = Dialect("1.0", agent)
@@ -75,12 +77,12 @@ def _next_host(group, running, task, session):
     group.save("after/waiting", ended(agent, running["waiting"]))
     group.save("after/deny", answer(operator, running["decided"], {"decision": "deny", "feedback": "too late"}))
     group.save("after/decided", ended(agent, running["decided"]))
-    for tool, arguments, name in (
-        ("echo", {"message": "done"}, "done"),
-        ("demo__nap?background=true", {"seconds": 60}, "effectful"),
-        ("write_file?background=true", {"path": "w.txt", "content": "w"}, "waiting"),
+    for peer, tool, arguments, name in (
+        (agent, "echo", {"message": "done"}, "done"),
+        (tenant, "demo__nap?background=true", {"seconds": 60}, "effectful"),
+        (agent, "write_file?background=true", {"path": "w.txt", "content": "w"}, "waiting"),
     ):
-        group.save(f"after/repeat-{name}", call(agent, tool, arguments, name, {"Idempotency-Key": name}))
+        group.save(f"after/repeat-{name}", call(peer, tool, arguments, name, {"Idempotency-Key": name}))
     _over_protocols(group, host, dialect, task, session)
     stream = agent.follow("/sessions/default/events?from=start")
     stream.until(lambda frame: _ends(frame, running["decided"]))
