@@ -2,7 +2,7 @@
 
 import journal_captures
 import stage
-from calls import answer
+from calls import answer, wait_for_stage
 from peer import EventStream
 from pipes import PipedHost
 
@@ -119,14 +119,16 @@ def _conversation(group, face, link):
     group.save(f"{face}/repeat-other", ask(link, repeat | {"arguments": {"path": "large.txt"}}))
     for name, message in BROKEN.items():
         group.save(f"{face}/broken-{name}", ask(link, message))
+    group.save(f"{face}/list-deferred", ask(link, {"type": "tool/list/req", "id": "l3", "include_deferred": True}))
     running = {"type": "tool/call/req", "id": "long", "tool_name": "shell", "arguments": {"command": "sleep 600"}}
     link.send(running | {"background": True})
     begun = link.until(lambda one: is_answer(one, "long"))
     answered = begun[-1]["data"] if face == "http" else begun[-1]
     invocation = answered["data"]["invocation_id"]
+    wait_for_stage(group.place.operator, invocation, "execute")
     cancel = {"type": "tool/call/req", "id": "names-an-id-stop", "tool_name": "call_cancel"}
     stopped = ask(link, cancel | {"arguments": {"invocation_id": invocation}})
-    result = cancel | {"id": "names-an-id-end", "tool_name": "call_result", "arguments": {"invocation_id": invocation, "wait": 10}}
+    result = cancel | {"id": "names-an-id-end", "tool_name": "call_result", "arguments": {"invocation_id": invocation, "wait_seconds": 10}}
     group.save(f"{face}/background", {"begun": begun, "stop": stopped, "end": ask(link, result)})
 
 

@@ -1,5 +1,6 @@
 """The record of a host: raw rows of the database, every command and format that reads it, and its replay."""
 
+import json
 import shutil
 import sqlite3
 
@@ -87,7 +88,7 @@ def _find(group):
 
 def _replay_while_served(group):
     group.run("replay/save", "journal", "replay", "last", "--save", str(group.place.folder / "session.json"))
-    group.save("replay/cassette", (group.place.folder / "session.json").read_text())
+    group.save("replay/cassette", json.loads((group.place.folder / "session.json").read_text()))
     group.run("replay/save-unknown", "journal", "replay", "none", "--save", str(group.place.folder / "none.json"))
 
 

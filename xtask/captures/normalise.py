@@ -18,8 +18,6 @@ MEASURED = {
 # The digest of a request covers its arguments. Captures whose arguments name an id mark their request ids so.
 NAMES_AN_ID = "names-an-id-"
 REQUEST_DIGESTS = {"digest", "request_digest"}
-# JSON members with a deadline. What is left of a caller's patience does not end in two zeros.
-REMAINING = {"ms", "deadline_ms"}
 # More files than any search of a capture reads to its end: a search that its deadline stopped.
 SEARCHED_WHOLE = 20
 # JSON members whose digests cover ids or times.
@@ -42,12 +40,11 @@ PLAIN = [
     (re.compile(r"\|[ #]{30}\|"), "|<bar>|"),
     (re.compile(r"((?:127\.0\.0\.1|localhost|\[::1\]):)\d{2,5}"), r"\1<port>"),
     (re.compile(r"(process )\d+"), r"\1<pid>"),
-    # Over A2E a deadline is what is left of the agent's patience; a configured one ends in two zeros.
-    (re.compile(r"(deadline of )(?!\d+00 ms)\d+ ms"), r"\1<measured> ms"),
-    (re.compile(r"(deadline\s+)(?!\d+00 ms)\d+ ms"), r"\1<measured> ms"),
+    # Over A2E a deadline is what is left of the agent's patience; configured ones are whole or half seconds.
+    (re.compile(r"(deadline(?: of|\s) *)(?!\d*[05]00 ms)\d+ ms"), r"\1<measured> ms"),
     (re.compile(r"\b\d+ (s|min) left"), r"<measured> \1 left"),
     (re.compile(r"((?:expires|waits?)\s+(?:in|for|since) )\d+ (s|min|h)"), r"\1<measured> \2"),
-    (re.compile(r"(head |removed_head |^)(\d+):[0-9a-f]{64}", re.M), r"\1\2:<digest>"),
+    (re.compile(r"(head |removed_head |head `|^)(\d+):[0-9a-f]{64}", re.M), r"\1\2:<digest>"),
     # Protocol versions are days too, so a day is replaced only in the sentence of a remembered rule.
     (re.compile(r"(by \w+ on )\d{4}-\d\d-\d\d"), r"\1<day>"),
     (re.compile(r"(since |up )\d+(\.\d+)? ?(s|ms)\b"), r"\1<measured>"),
@@ -59,6 +56,14 @@ NUMBERED = [
     ("span", re.compile(r"(?<![0-9A-Za-z/])(?=[0-9]*[a-f])[0-9a-f]{16}(?![0-9A-Za-z])")),
     ("id8", re.compile(r"(?<![0-9A-Za-z.:/-])(?=[0-9a-f]*\d)[0-9a-f]{8}(?![0-9A-Za-z.])")),
 ]
+
+
+def _measured_members(value):
+    """Members that are measured in an object of this kind, and settings or promises in others."""
+    if value.get("by") == "patience" and "ms" in value:
+        yield "ms"  # a deadline that is what is left of the caller's patience
+    if "after_ms" in value and "safe" not in value:
+        yield "after_ms"  # when a recorded event came, where it is no advice to wait
 
 
 class Normaliser:
@@ -99,6 +104,7 @@ class FileNormaliser:
             if "output_bytes" in value and "duration_ms" in value and "output_lines" not in value:
                 # A line of the audit file: the size counts the digits of measured times.
                 value = value | {"output_bytes": "<measured>"}
+            value = value | {key: "<measured>" for key in _measured_members(value)}
             if any(str(value.get(name, "")).startswith(NAMES_AN_ID) for name in ("id", "request")):
                 value = {key: "<digest>" if key in REQUEST_DIGESTS else one for key, one in value.items()}
             return {self.text(key): self.value(one, key) for key, one in value.items()}
@@ -110,7 +116,7 @@ class FileNormaliser:
             return self.text(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return value
-        if member in MEASURED or (member in REMAINING and value % 100 != 0):
+        if member in MEASURED:
             return "<measured>"
         if member == "searched_files" and value > SEARCHED_WHOLE:
             return "<measured>"
@@ -128,10 +134,10 @@ class FileNormaliser:
 
     def _command_page(self, ran):
         """Lines of compact JSON become indented JSON, so that a difference is one short line."""
-        values = ran.json_lines()
-        shape, stdout = "", self.text(ran.stdout)
+        shape, values = ran.json_values()
+        stdout = self.text(ran.stdout)
         if values:
-            shape = f" ({len(values)} lines of JSON, indented here)"
+            shape = f" ({shape})"
             pages = [json.dumps(self.value(value), indent=1, ensure_ascii=False) for value in values]
             stdout = "\n".join(pages) + "\n"
         words = self.text(" ".join(ran.words))

@@ -51,6 +51,9 @@ class Peer:
         if body is not None:
             asked["body"] = body
         kept.pop("content-length", None)
+        if response.status >= 400:
+            # Whether a refusal closes the connection depends on how much of the body had come by then.
+            kept.pop("connection", None)
         content = kept.get("content-type", "")
         parsed = events_of(raw.decode()) if "event-stream" in content else parsed_body(raw)
         return {"request": asked, "status": response.status, "headers": kept, "body": parsed}

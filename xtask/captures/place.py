@@ -110,6 +110,11 @@ class Place:
         [found] = (self.home / "state" / "toolpost").iterdir()
         return found
 
+    @property
+    def operator(self):
+        """Whoever may open the unix socket of the host that runs here."""
+        return Peer(socket_path=self.data_dir / "socket")
+
     def serve(self, *words):
         host = Host(self, ["serve", "--http", "127.0.0.1:0", "--no-prompt", *self.words, *words])
         self.hosts.append(host)
@@ -126,15 +131,17 @@ class Ran:
     def __init__(self, words, code, stdout, stderr):
         self.words, self.code, self.stdout, self.stderr = words, code, stdout, stderr
 
-    def json_lines(self):
-        """The values of an output whose every line is JSON, otherwise nothing."""
+    def json_values(self):
+        """The shape of an output that is JSON, and its values; of any other output nothing."""
         lines = self.stdout.splitlines()
-        if not all(line.startswith(("{", "[")) for line in lines):
-            return []
+        if not self.stdout.startswith(("{", "[")):
+            return "", []
         try:
-            return [json.loads(line) for line in lines]
+            if all(line.startswith(("{", "[")) for line in lines):
+                return f"{len(lines)} lines of JSON, indented here", [json.loads(line) for line in lines]
+            return "one JSON text of several lines, indented here", [json.loads(self.stdout)]
         except ValueError:
-            return []
+            return "", []
 
 
 class Host:
@@ -180,7 +187,7 @@ class Host:
 
     @property
     def operator(self):
-        return Peer(socket_path=self.place.data_dir / "socket")
+        return self.place.operator
 
     def kill(self):
         if self.process.poll() is None:
