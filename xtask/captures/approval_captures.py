@@ -6,7 +6,6 @@ from calls import asked, call, ended, invocation_of
 from peer import poll
 
 
-
 def write(name):
     return {"path": f"{name}.txt", "content": name}
 
@@ -30,7 +29,7 @@ def capture(group):
     _withdrawn(group, host)
     stream.until(lambda frame: frame.get("event") == "withdrawn")
     stream.close()
-    group.save("stream", stream.frames)
+    group.save("stream", _by_question(stream.frames))
     host.stop()
     journal_captures.save_record(group, "record")
 
@@ -41,6 +40,15 @@ def begin(host, name, arguments=None, query="background=true", tool="write_file"
     is_asked = lambda: "error" not in host.operator.json("GET", f"/approvals/{invocation}")
     poll(is_asked, f"{name} is asked")
     return invocation
+
+
+def _by_question(frames):
+    """Events in the order of their questions: an answer and a question that follows from it are told side by side."""
+    question = lambda frame: frame["data"].get("ask_id") if isinstance(frame.get("data"), dict) else None
+    order = {}
+    for frame in frames:
+        order.setdefault(question(frame), len(order))
+    return sorted(frames, key=lambda frame: order[question(frame)])
 
 
 def _bad_answers(group, host):

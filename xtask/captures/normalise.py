@@ -18,8 +18,8 @@ MEASURED = {
 # The digest of a request covers its arguments. Captures whose arguments name an id mark their request ids so.
 NAMES_AN_ID = "names-an-id-"
 REQUEST_DIGESTS = {"digest", "request_digest"}
-# More files than any search of a capture reads to its end: a search that its deadline stopped.
-SEARCHED_WHOLE = 20
+# The folder of a search that its deadline stops: how far it came is measured.
+LONG_SEARCH = "many"
 # JSON members whose digests cover ids or times.
 CHAINED = {"hash", "previous_hash", "head", "prev", "chain", "up_to_hash"}
 
@@ -62,6 +62,8 @@ def _measured_members(value):
     """Members that are measured in an object of this kind, and settings or promises in others."""
     if value.get("by") == "patience" and "ms" in value:
         yield "ms"  # a deadline that is what is left of the caller's patience
+    if "searched_files" in value and value.get("path") == LONG_SEARCH:
+        yield "searched_files"
     if "after_ms" in value and "safe" not in value:
         yield "after_ms"  # when a recorded event came, where it is no advice to wait
 
@@ -117,8 +119,6 @@ class FileNormaliser:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return value
         if member in MEASURED:
-            return "<measured>"
-        if member == "searched_files" and value > SEARCHED_WHOLE:
             return "<measured>"
         if any(1.6 * 10**power < value < 2.0 * 10**power for power in (9, 12, 15, 18)):
             return "<time>"

@@ -65,3 +65,14 @@ def _readable(value):
         except ValueError:
             return value
     return value
+
+
+def open_calls(path):
+    """How many calls have no end."""
+    database = _open(path)
+    begun = "SELECT count(DISTINCT invocation) FROM record WHERE kind IN ('accepted', 'asked', 'started')"
+    ended = "invocation NOT IN (SELECT invocation FROM record WHERE kind = 'ended' AND invocation IS NOT NULL)"
+    try:
+        return database.execute(f"{begun} AND {ended}").fetchone()[0]
+    finally:
+        database.close()
