@@ -21,6 +21,7 @@ import journal_captures
 import mcp_captures
 import recovery_captures
 import result_captures
+import settings_captures
 import setup_captures
 from normalise import Normaliser
 from place import Ground, Ran
@@ -28,6 +29,7 @@ from place import Ground, Ran
 GROUPS = {
     "cli": cli_captures.capture,
     "setup": setup_captures.capture,
+    "settings": settings_captures.capture,
     "results": result_captures.capture,
     "http": http_captures.capture,
     "a2e": a2e_captures.capture,

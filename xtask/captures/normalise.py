@@ -47,6 +47,8 @@ PLAIN = [
     (re.compile(r"(head |removed_head |head `|^)(\d+):[0-9a-f]{64}", re.M), r"\1\2:<digest>"),
     # Protocol versions are days too, so a day is replaced only in the sentence of a remembered rule.
     (re.compile(r"(by \w+ on )\d{4}-\d\d-\d\d"), r"\1<day>"),
+    # A server that cannot be started is tried again by the clock.
+    (re.compile(r"(: failing, .*started again )\d+ times"), r"\1<measured> times"),
     (re.compile(r"(since |up )\d+(\.\d+)? ?(s|ms)\b"), r"\1<measured>"),
 ]
 NUMBERED = [
@@ -54,6 +56,7 @@ NUMBERED = [
     ("id32", re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")),
     # Behind a slash it is the name of a data directory, which depends on the workspace's path alone.
     ("span", re.compile(r"(?<![0-9A-Za-z/])(?=[0-9]*[a-f])[0-9a-f]{16}(?![0-9A-Za-z])")),
+    ("process", re.compile(_EDGE + r"p[0-9a-f]{12}" + _END)),
     ("id8", re.compile(r"(?<![0-9A-Za-z.:/-])(?=[0-9a-f]*\d)[0-9a-f]{8}(?![0-9A-Za-z.])")),
 ]
 
@@ -62,6 +65,8 @@ def _measured_members(value):
     """Members that are measured in an object of this kind, and settings or promises in others."""
     if value.get("by") == "patience" and "ms" in value:
         yield "ms"  # a deadline that is what is left of the caller's patience
+    if value.get("state") == "failing" and "restarts" in value:
+        yield "restarts"
     if "searched_files" in value and value.get("path") == LONG_SEARCH:
         yield "searched_files"
     if "after_ms" in value and "safe" not in value:
@@ -93,11 +98,11 @@ class FileNormaliser:
     def text(self, text):
         for literal, placeholder in self._literals:
             text = text.replace(literal, placeholder)
-        for kind, pattern in NUMBERED[:3]:
+        for kind, pattern in NUMBERED[:-1]:
             text = pattern.sub(lambda found: self._placeholder(kind, found[0]), text)
         for pattern, replacement in PLAIN:
             text = pattern.sub(replacement, text)
-        kind, pattern = NUMBERED[3]
+        kind, pattern = NUMBERED[-1]
         return pattern.sub(lambda found: self._placeholder(kind, found[0]), text)
 
     def value(self, value, member=""):
