@@ -99,12 +99,25 @@ def capture(group):
     words = ["--connect", f"http://127.0.0.1:{host.port}", "--token-file", str(group.place.data_dir / "token")]
     group.run("client/tools", "tools", "--json", *words)
     group.run("client/call", "call", "read_file", "path=notes.txt", "--json", *words)
+    _joined(group)
     host.stop()
     piped = PipedHost(group.place, ["serve", "--stdio", "a2e", *group.place.words])
     group.save("stdio/handshake", ask(piped, handshake()))
     _conversation(group, "stdio", piped)
     group.save("stdio/end", piped.close())
     journal_captures.save_record(group, "record")
+
+
+def _joined(group):
+    """A process that finds a host in its folder and carries the messages of its agent there."""
+    piped = PipedHost(group.place, ["serve", "--stdio", "a2e", *group.place.words])
+    group.save("joined/handshake", ask(piped, handshake()))
+    message = {"type": "tool/call/req", "id": "joined", "tool_name": "read_file", "arguments": {"path": "notes.txt"}}
+    group.save("joined/call", ask(piped, message | {"timeout": 30}))
+    group.save("joined/end", piped.close())
+    other = PipedHost(group.place, ["serve", "--stdio", "a2e", "--mode", "bypass", *group.place.words])
+    group.save("joined/other-settings", ask(other, handshake()))
+    group.save("joined/other-settings-end", other.close())
 
 
 def _conversation(group, face, link):

@@ -19,6 +19,7 @@ def capture(group):
     _repeats(group, host)
     _session_streams(group, host)
     _beside_a_host(group, host)
+    _watched(group, host)
     group.save("refused-requests", host.operator.exchange("GET", "/host")["body"].get("refused_requests"))
     group.save("stopped", f"exit code {host.stop()}\n{host.log()}")
     journal_captures.save_record(group, "record")
@@ -211,6 +212,23 @@ def _beside_a_host(group, host):
         "modules": ["modules", "list"],
     }.items():
         group.run_configured(f"beside/{name}", *words)
+
+
+def _watched(group, host):
+    """`watch` on a session that is closed while it is watched, as lines and as JSON."""
+    session = host.agent.json("POST", "/sessions", {})["session_id"]
+    for tool, arguments in (("read_file", READ), ("read_file", {"path": "missing.txt"})):
+        call(host.agent, tool, arguments, headers={"Toolpost-Session": session})
+    url = f"http://127.0.0.1:{host.port}/sessions/{session}/events"
+    group.place.variables["TOOLPOST_TOKEN"] = host.agent.token
+    words = ["watch", url, "--from", "start", "--once"]
+    watchers = {name: group.place.begin(*words, *more) for name, more in (("lines", []), ("json", ["--json"]))}
+    for watcher in watchers.values():
+        watcher.read_until(lambda line: "missing.txt" in line and ("failed" in line or "error" in line))
+    host.agent.exchange("DELETE", f"/sessions/{session}")
+    for name, watcher in watchers.items():
+        group.save(f"watch/{name}", watcher.ended())
+    del group.place.variables["TOOLPOST_TOKEN"]
 
 
 def _resume(host):

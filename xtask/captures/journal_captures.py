@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+import sys
 
 import record
 import stage
@@ -60,7 +61,16 @@ def capture(group):
     group.run("verify-head", "journal", "verify", "--head", head)
     group.run("verify-other-head", "journal", "verify", "--head", head[:-4] + ("0000" if head[-4:] != "0000" else "1111"))
     group.run("prune-dry", "journal", "prune", "--before", "90d", "--dry-run")
+    for name, words in {
+        "session": ["--session", "default:agent:agent"],
+        "since": ["--since", "1h", "--format", "agent-tool"],
+        "until": ["--until", "30d"],
+        "bad-session": ["--session", "none"],
+        "into-file": ["-o", str(group.place.folder / "export.jsonl")],
+    }.items():
+        group.run(f"export/{name}", "journal", "export", *words)
     _replay(group)
+    _recorded_agent(group)
     _damage(group)
 
 
@@ -117,6 +127,25 @@ def _replay(group):
     piped.send({"type": "tool/call/req", "id": "c", "tool_name": "read_file", "arguments": {"path": "notes.txt"}})
     piped.until(lambda one: one.get("req_id") == "c")
     group.save("replay/stdio", {"messages": piped.messages, "end": piped.close()})
+
+
+AGENT = """\
+import json, os, urllib.request
+def call(tool, **arguments):
+    headers = {"Authorization": "Bearer " + os.environ["TOOLPOST_TOKEN"], "Content-Type": "application/json"}
+    url = os.environ["TOOLPOST_URL"] + "/tools/" + tool + "/call"
+    return json.load(urllib.request.urlopen(urllib.request.Request(url, json.dumps(arguments).encode(), headers)))
+print(call("read_file", path="notes.txt")["outcome"], call("echo", message="hello")["outcome"])
+raise SystemExit(7)
+"""
+
+
+def _recorded_agent(group):
+    """`capture` with an agent that makes two calls, and the cassette it leaves."""
+    agent, cassette = group.place.write("../agent.py", AGENT), group.place.folder / "captured.json"
+    words = ["capture", "-o", str(cassette), "--no-prompt", *group.place.words, "--", sys.executable, str(agent)]
+    group.run("capture/run", *words)
+    group.save("capture/cassette", json.loads(cassette.read_text()))
 
 
 def _damage(group):

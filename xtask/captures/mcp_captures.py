@@ -2,6 +2,7 @@
 
 import journal_captures
 import stage
+from peer import poll
 from pipes import PipedHost
 
 BOTH = {"Accept": "application/json, text/event-stream"}
@@ -79,7 +80,37 @@ def capture(group):
     host.stop()
     for newer, name in ((False, "stdio-older"), (True, "stdio-newer")):
         _over_pipes(group, name, newer)
+    _operator_over_pipes(group)
     journal_captures.save_record(group, "record")
+
+
+def _operator_over_pipes(group):
+    """The person behind the client is asked with a form; a call that runs is canceled."""
+    piped = PipedHost(group.place, ["serve", "--stdio", "mcp", "--operator", *group.place.words])
+    first = initialize()
+    first["params"]["capabilities"] = {"elicitation": {}}
+    piped.send(first)
+    group.save("operator/initialize", piped.until(lambda one: one.get("id") == "initialize"))
+    piped.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    for name, told in {
+        "allow": {"action": "accept", "content": {"decision": "allow"}},
+        "deny": {"action": "accept", "content": {"decision": "deny", "reason": "not today"}},
+        "decline": {"action": "decline"},
+    }.items():
+        sent = {"name": "write_file", "arguments": {"path": f"form-{name}.txt", "content": "x"}}
+        piped.send(message(f"form-{name}", "tools/call", sent, newer=False))
+        asked = piped.until(lambda one: one.get("method") == "elicitation/create")
+        piped.send({"jsonrpc": "2.0", "id": asked[-1]["id"], "result": told})
+        got = piped.until(lambda one, request=f"form-{name}": one.get("id") == request and "method" not in one)
+        group.save(f"operator/form-{name}", {"asked": asked, "got": got})
+    piped.send(message("stopped", "tools/call", {"name": "shell", "arguments": {"command": "sleep 600"}}, newer=False))
+    running = lambda: group.place.operator.json("GET", "/health")["running"] == 1
+    poll(running, "the call runs")
+    piped.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "stopped"}})
+    poll(lambda: not running(), "the call has stopped")
+    piped.send(message("after", "ping", {}, newer=False))
+    group.save("operator/after-cancel", piped.until(lambda one: one.get("id") == "after"))
+    group.save("operator/end", piped.close())
 
 
 def _older_over_http(group, agent):

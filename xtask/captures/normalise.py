@@ -42,6 +42,7 @@ PLAIN = [
     (re.compile(r"(process )\d+"), r"\1<pid>"),
     # Over A2E a deadline is what is left of the agent's patience; configured ones are whole or half seconds.
     (re.compile(r"(deadline(?: of|\s) *)(?!\d*[05]00 ms)\d+ ms"), r"\1<measured> ms"),
+    (re.compile(r"(^(?:done|failed) .*?  in )\d+ ms", re.M), r"\1<measured> ms"),
     (re.compile(r"\b\d+ (s|min) left"), r"<measured> \1 left"),
     (re.compile(r"((?:expires|waits?)\s+(?:in|for|since) )\d+ (s|min|h)"), r"\1<measured> \2"),
     (re.compile(r"(head |removed_head |head `|^)(\d+):[0-9a-f]{64}", re.M), r"\1\2:<digest>"),
@@ -49,6 +50,7 @@ PLAIN = [
     (re.compile(r"(by \w+ on )\d{4}-\d\d-\d\d"), r"\1<day>"),
     # A server that cannot be started is tried again by the clock.
     (re.compile(r"(: failing, .*started again )\d+ times"), r"\1<measured> times"),
+    (re.compile(r"(toolpost-)[0-9a-f]{8}(-\d+)"), r"\1<connection>\2"),
     (re.compile(r"(since |up )\d+(\.\d+)? ?(s|ms)\b"), r"\1<measured>"),
 ]
 NUMBERED = [

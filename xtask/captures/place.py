@@ -101,6 +101,10 @@ class Place:
         )
         return Ran(words, ran.returncode, ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace"))
 
+    def begin(self, *words):
+        """Begins a command whose output is read while it runs."""
+        return RunningCommand(self, words)
+
     def run_configured(self, *words, **options):
         """The same with the trusted configuration, which is named behind the words of the command."""
         return self.run(*words, *self.words, **options)
@@ -142,6 +146,33 @@ class Ran:
             return "one JSON text of several lines, indented here", [json.loads(self.stdout)]
         except ValueError:
             return "", []
+
+
+class RunningCommand:
+    """A command that runs beside others."""
+
+    def __init__(self, place, words):
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self._words, self._lines = words, []
+        self.process = place.popen(words, **pipes)
+        place.hosts.append(self)
+
+    def read_until(self, condition):
+        """Reads lines of the output up to the first that meets a condition."""
+        for raw in self.process.stdout:
+            self._lines.append(raw.decode(errors="replace"))
+            if condition(self._lines[-1]):
+                return
+
+    def ended(self):
+        rest, errors = self.process.communicate(timeout=COMMAND_SECONDS)
+        stdout = "".join(self._lines) + rest.decode(errors="replace")
+        return Ran(self._words, self.process.returncode, stdout, errors.decode(errors="replace"))
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
 
 
 class Host:

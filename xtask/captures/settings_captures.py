@@ -43,7 +43,7 @@ sources:
   demo: {{ profile: mcp-fetch, concurrency: 1 }}
 {SERVER}    absent: {{ command: ./no-such-program }}
 {TOKENS}"""
-FORGETFUL = "limits: { session_idle: 1s }\nretention: { artifacts: 1s }\n"
+FORGETFUL = "limits: { session_idle: 1s }\n"
 
 
 class Site:
