@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 ALLOWED = Path(__file__).parent / "allowed.txt"
-# In the place of a regex: lines that differ in digests alone, where each old digest has one new one and no other.
+# Before a regex: it is about lines that differ in digests alone, where each old digest has one new one and no other.
 DIGESTS = "<digests>"
 _DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{12,64}(?![0-9a-f])")
 _LAST_COMMA = re.compile(r"(?<=.),$")
@@ -25,17 +25,13 @@ class AllowedDifference:
 
     def __init__(self, glob, pattern, reason):
         self.glob, self.reason, self.uses = glob, reason, 0
-        self.of_digests = pattern == DIGESTS
-        self._pattern = None if self.of_digests else re.compile(pattern)
+        self.of_digests = pattern.startswith(DIGESTS)
+        self._pattern = re.compile(pattern.removeprefix(DIGESTS))
 
-    def covers(self, name, line):
-        """Whether it covers a changed line, which begins with `-` or `+`."""
-        found = not self.of_digests and fnmatchcase(name, self.glob) and self._pattern.search(line) is not None
-        self.uses += found
-        return found
-
-    def covers_digests(self, name):
-        found = self.of_digests and fnmatchcase(name, self.glob)
+    def covers(self, name, line, of_digests=False):
+        """Whether it covers a changed line, which begins with `-` or `+`, or one that differs in digests alone."""
+        fits = self.of_digests == of_digests and fnmatchcase(name, self.glob)
+        found = fits and self._pattern.search(line) is not None
         self.uses += found
         return found
 
@@ -45,6 +41,9 @@ class DigestPairs:
 
     def __init__(self):
         self._new_of, self._old_of = {}, {}
+
+    def __len__(self):
+        return len(self._new_of)
 
     def fit(self, old, new):
         """Whether two lines that are equal apart from digests fit to all lines before them."""
@@ -75,8 +74,8 @@ class Comparison:
             return ""
         return f"--- old/{name}\n+++ new/{name}\n" + "".join("@@\n" + "\n".join(one) + "\n" for one in hunks)
 
-    def _is_allowed(self, name, line):
-        return any([one.covers(name, line) for one in self._allowed])
+    def _is_allowed(self, name, line, of_digests=False):
+        return any([one.covers(name, line, of_digests) for one in self._allowed])
 
     def _hunks(self, name, old, new):
         """The changes that are not allowed, each with some lines around it."""
@@ -99,14 +98,15 @@ class Comparison:
         """Whether two lines that are equal when masked may count as equal."""
         if _LAST_COMMA.sub("", old) == _LAST_COMMA.sub("", new):
             return True
-        if any([one.covers_digests(name) for one in self._allowed]):
+        if self._is_allowed(name, old, of_digests=True):
             return self._pairs.fit(old, new)
         return self._is_allowed(name, f"-{old}") and self._is_allowed(name, f"+{new}")
 
     def summary(self):
         counts = {"equal": self.equal, "allowed": self.allowed, "different": self.different}
         total = sum(map(len, counts.values()))
-        return f"{total} files compared: " + ", ".join(f"{len(names)} {word}" for word, names in counts.items())
+        told = ", ".join(f"{len(names)} {word}" for word, names in counts.items())
+        return f"{total} files compared: {told}; {len(self._pairs)} digests have another value"
 
 
 def _masked(lines):
