@@ -35,6 +35,9 @@ limits:
   argument_bytes: 2KiB
   deadline: 5m
   queue: 4
+# Without any hook it depends on the clock whether a short call over A2E has a record before its end.
+hooks:
+  - {{ name: quiet, event: before, tools: apply_patch, command: [sh, ./quiet.sh] }}
 tools:
   shell: {{ ceiling: 3s }}
 a2e: {{ host_id: capture-host, audit: {{ path: ./audit/audit.jsonl }} }}
@@ -88,6 +91,7 @@ class Site:
 def capture(group):
     shutil.copy(stage.FIXTURES / "mcp_server.py", group.place.folder / "mcp_server.py")
     group.place.write("notes.txt", "one two three\n")
+    group.place.write("../quiet.sh", "true\n")
     _expired(group)
     _narrow(group)
     _changed_server(group)
