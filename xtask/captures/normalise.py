@@ -57,9 +57,9 @@ NUMBERED = [
     ("id", re.compile(_UUID)),
     ("id32", re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")),
     # Behind a slash it is the name of a data directory, which depends on the workspace's path alone.
-    ("span", re.compile(r"(?<![0-9A-Za-z/])(?=[0-9]*[a-f])[0-9a-f]{16}(?![0-9A-Za-z])")),
+    ("span", re.compile(r"(?<![0-9A-Za-z/])[0-9a-f]{16}(?![0-9A-Za-z])")),
     ("process", re.compile(_EDGE + r"p[0-9a-f]{12}" + _END)),
-    ("id8", re.compile(r"(?<![0-9A-Za-z.:/-])(?=[0-9a-f]*\d)[0-9a-f]{8}(?![0-9A-Za-z.])")),
+    ("id8", re.compile(r"(?<![0-9A-Za-z_.:/-])[0-9a-f]{8}(?![0-9A-Za-z.])")),
 ]
 
 

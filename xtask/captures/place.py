@@ -246,6 +246,11 @@ class Host:
     def log(self):
         return "".join(self.stderr)
 
+    def banner(self):
+        """What `serve` prints at its start. It ends with a blank line behind an example."""
+        poll(lambda: "try it:" in self.log() and self.log().endswith("\n\n"), "the banner is printed")
+        return self.log()
+
     def ended(self):
         """Stops the host; gives its exit code and everything it printed, as a capture holds it."""
         code = self.stop()

@@ -65,7 +65,7 @@ def _sorted(exchange):
 def _next_host(group, running, task, session):
     host = stage.serve(group.place)
     agent, operator = host.agent, host.operator
-    group.save("after/banner", host.log())
+    group.save("after/banner", host.banner())
     tenant = host.caller(stage.TENANT_TOKEN)
     group.save("after/effectful", ended(tenant, running["effectful"]))
     group.save("after/read-only", ended(agent, running["read-only"]))

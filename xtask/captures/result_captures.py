@@ -61,7 +61,7 @@ def capture(group):
     stage.write_long_search(place)
     host = stage.serve(place)
     group.keep_token()
-    group.save("banner", host.log())
+    group.save("banner", host.banner())
     agent, operator = host.agent, host.operator
     headers = {"traceparent": PARENT, "tracestate": "rojo=00f067aa0ba902b7"}
     group.save("inline", call(agent, "read_file", {"path": "notes.txt"}, "inline", headers))
