@@ -262,6 +262,7 @@ def _shutdown(group):
     refused = call(host.agent, "echo", {"message": "x"}, "late")
     host.process.send_signal(signal.SIGTERM)
     code = host.process.wait(30)
+    host.kill()  # it has ended; this reads the rest of what it printed
     group.save("shutdown/refused", refused)
     group.save("shutdown/log", f"exit code {code}\n{host.log()}")
     host = group.place.serve()
