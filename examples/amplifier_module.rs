@@ -216,7 +216,8 @@ mod tests {
 
     #[tokio::test]
     async fn handlers_can_be_tried_without_a_host() {
-        let (coordinator, events) = (MockCoordinator::new(), EventRecorder::default());
+        let coordinator = MockCoordinator::new();
+        let events = EventRecorder::default();
         coordinator
             .mount_module("hooks-note-guard", &super::mount_guard, json!(null))
             .await

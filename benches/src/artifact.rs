@@ -43,8 +43,10 @@ pub(crate) async fn run(size: u64) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let source = folder.path().join("source");
     make_file(&source, size)?;
-    let (idle, peak) = (resident()?, &AtomicU64::new(0));
-    let (place, source) = (folder.path(), &*source);
+    let idle = resident()?;
+    let peak = &AtomicU64::new(0);
+    let place = folder.path();
+    let source = &*source;
     let call = || async move {
         let (rate, most) = through_a_call(place, source, size).await?;
         peak.fetch_max(most, Ordering::Relaxed);
@@ -66,7 +68,8 @@ pub(crate) async fn run(size: u64) -> anyhow::Result<()> {
 /// Log lines, none of them like another, without a secret.
 fn make_file(path: &Path, size: u64) -> anyhow::Result<()> {
     let mut file = std::io::BufWriter::with_capacity(PIECE, File::create(path)?);
-    let (mut written, mut line) = (0, 0_u64);
+    let mut written = 0;
+    let mut line = 0_u64;
     while written < size {
         let mark = line.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let text = format!(
@@ -93,8 +96,10 @@ fn rate(size: u64, began: Instant) -> f64 {
 fn floor(place: &Path, source: &Path, size: u64) -> anyhow::Result<f64> {
     let target = place.join("copy");
     let began = Instant::now();
-    let (mut from, mut to) = (File::open(source)?, File::create(&target)?);
-    let (mut hasher, mut buffer) = (Sha256::new(), vec![0; PIECE]);
+    let mut from = File::open(source)?;
+    let mut to = File::create(&target)?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; PIECE];
     loop {
         let count = from.read(&mut buffer)?;
         if count == 0 {

@@ -20,7 +20,8 @@ pub(crate) async fn load(
     let began = Instant::now();
     let mut tasks = Vec::new();
     for _ in 0..clients {
-        let (address, request) = (address.to_owned(), request.to_owned());
+        let address = address.to_owned();
+        let request = request.to_owned();
         tasks.push(tokio::spawn(async move {
             let mut client = Client::connect(&address).await?;
             let mut calls = 0_u64;

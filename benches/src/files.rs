@@ -67,7 +67,8 @@ pub(crate) async fn run() -> anyhow::Result<()> {
 /// Microseconds of one call after another.
 async fn calls(host: &Host, tool: &str, arguments: &Value) -> anyhow::Result<f64> {
     let session = host.default_session(&Principal::agent("bench"));
-    let (mut calls, began) = (0_u32, Instant::now());
+    let mut calls = 0_u32;
+    let began = Instant::now();
     while began.elapsed() < ROUND {
         call(host, &session, tool, arguments.clone()).await?;
         calls += 1;
@@ -80,7 +81,8 @@ async fn calls(host: &Host, tool: &str, arguments: &Value) -> anyhow::Result<f64
     reason = "this is what the tool is measured by"
 )]
 async fn plain(path: &Path) -> anyhow::Result<f64> {
-    let (mut reads, began) = (0_u32, Instant::now());
+    let mut reads = 0_u32;
+    let began = Instant::now();
     while began.elapsed() < ROUND {
         let text = String::from_utf8(std::fs::read(black_box(path))?)?;
         let mut numbered = String::with_capacity(text.len() + text.len() / 4);

@@ -106,7 +106,8 @@ async fn calls(host: &Host, callers: usize) -> anyhow::Result<f64> {
     let mut tasks = Vec::new();
     for caller in 0..callers {
         let session = host.default_session(&Principal::agent(&format!("bench-{caller}")));
-        let (host, arguments) = (host.clone(), arguments.clone());
+        let host = host.clone();
+        let arguments = arguments.clone();
         tasks.push(tokio::spawn(async move {
             let mut calls = 0_u64;
             while began.elapsed() < ROUND {

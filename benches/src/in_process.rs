@@ -78,12 +78,10 @@ async fn calls(host: &Host, tool: &str, arguments: serde_json::Value) -> anyhow:
     let session = host.default_session(&Principal::agent("bench"));
     let mut tasks = Vec::new();
     for _ in 0..CALLERS {
-        let (host, session, tool, arguments) = (
-            host.clone(),
-            Arc::clone(&session),
-            tool.to_owned(),
-            arguments.clone(),
-        );
+        let host = host.clone();
+        let session = Arc::clone(&session);
+        let tool = tool.to_owned();
+        let arguments = arguments.clone();
         tasks.push(tokio::spawn(async move {
             let mut calls = 0_u64;
             while began.elapsed() < ROUND {

@@ -28,10 +28,8 @@ const PIECE: usize = 1_000;
 
 pub(crate) async fn run() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
-    let (with, without) = (
-        open(&folder.path().join("with.db"))?,
-        open(&folder.path().join("without.db"))?,
-    );
+    let with = open(&folder.path().join("with.db"))?;
+    let without = open(&folder.path().join("without.db"))?;
     let pairs = Pairs::take(
         7,
         || fill(&with, ROUND, Looks::For),
@@ -99,7 +97,8 @@ fn record(number: usize, looks: Looks) -> Record {
     } else {
         format!("bench.tool_{}", number % TOOLS)
     };
-    let (principal, text) = (format!("agent-{}", number % 3), "x".repeat(700));
+    let principal = format!("agent-{}", number % 3);
+    let text = "x".repeat(700);
     let body = format!(
         r#"{{"call":{{"tool":"{tool}","arguments":{{"path":"file-{number}.txt"}},"principal":"{principal}","role":"agent","face":"http"}},"tool_id":"{tool}","result":{{"outcome":"succeeded","content":[{{"type":"text","text":"{text}"}}]}}}}"#
     );

@@ -122,7 +122,8 @@ impl Belongings {
 
 /// Descendants of this process, dead ones included, and those with the mark that somebody else has adopted.
 fn processes(mark: &str) -> anyhow::Result<usize> {
-    let (mut parents, mut marked) = (HashMap::new(), Vec::new());
+    let mut parents = HashMap::new();
+    let mut marked = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
         let path = entry?.path();
         let Some(pid) = path

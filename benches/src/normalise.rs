@@ -193,7 +193,9 @@ fn memory() -> anyhow::Result<()> {
     for events in [10_000, EVENTS, 10 * EVENTS] {
         let mut receiver = Receiver::default();
         let before = memory_of(std::process::id())?;
-        let (mut most_calls, mut most_bytes, mut line) = (0, 0, String::new());
+        let mut most_calls = 0;
+        let mut most_bytes = 0;
+        let mut line = String::new();
         for number in 0..events / 2 {
             let call = format!(
                 r#""{number:x}","type":"tool-call","toolName":"grep","input":{{"pattern":"fn run"}}"#

@@ -117,7 +117,8 @@ impl Set {
         let package = PythonPackage::Folder {
             root: self.module.clone(),
         };
-        let (core, python) = (self.core, self.python.clone());
+        let core = self.core;
+        let python = self.python.clone();
         let modules = PythonModules::start(PythonParts {
             name: "bench".to_owned(),
             modules: vec![BridgedModule { planned, package }],
@@ -201,7 +202,8 @@ async fn call(
 
 /// Microseconds of a call through the host.
 async fn outside(host: &Host, session: &Arc<Session>) -> anyhow::Result<f64> {
-    let (mut calls, began) = (0_u32, Instant::now());
+    let mut calls = 0_u32;
+    let began = Instant::now();
     while began.elapsed() < ROUND {
         call(host, session, "module_echo", json!({ "message": "x" })).await?;
         calls += 1;

@@ -179,7 +179,9 @@ async fn calls(record: Record, redactor: impl Redactor, message: &str) -> anyhow
     let began = Instant::now();
     let mut tasks = Vec::new();
     for _ in 0..CALLERS {
-        let (host, session, message) = (host.clone(), Arc::clone(&session), message.to_owned());
+        let host = host.clone();
+        let session = Arc::clone(&session);
+        let message = message.to_owned();
         tasks.push(tokio::spawn(async move {
             let mut calls = 0_u64;
             while began.elapsed() < ROUND {

@@ -27,7 +27,8 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let reader = JournalReader::open(&recorded)?;
     let mut recorder = Recorder::of_all();
     let began = Instant::now();
-    let (mut after, mut records) = (0, 0);
+    let mut after = 0;
+    let mut records = 0;
     loop {
         let rows = reader.read(after, 1_000)?;
         let Some(last) = rows.last() else { break };

@@ -145,7 +145,8 @@ impl<const N: usize> Field<N> {
                 .map(|(ours, theirs)| ours / theirs)
                 .collect();
             let (low, high) = spread(&ratios);
-            let (theirs, ratio) = (shown(median(theirs)), median(&ratios));
+            let theirs = shown(median(theirs));
+            let ratio = median(&ratios);
             line += &format!("; {name} {theirs}, ratio {ratio:.2} [{low:.2}–{high:.2}]");
         }
         println!("{line}");

@@ -75,7 +75,8 @@ async fn measure(
     parts: u32,
 ) -> anyhow::Result<f64> {
     let session = host.default_session(&Principal::agent("bench"));
-    let (mut calls, began) = (0_u32, Instant::now());
+    let mut calls = 0_u32;
+    let began = Instant::now();
     while began.elapsed() < ROUND {
         let input = ModelInput::value(arguments.clone());
         let answer = host

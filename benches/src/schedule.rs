@@ -196,7 +196,8 @@ async fn beside_a_writer(reading: &'static str, writing: &'static str) -> anyhow
     let host = host(64, &Arc::new(Semaphore::new(0))).await?;
     let over = Arc::new(AtomicBool::new(false));
     let writer = tokio::spawn({
-        let (host, over) = (host.clone(), Arc::clone(&over));
+        let host = host.clone();
+        let over = Arc::clone(&over);
         async move {
             let mut written = 0_u64;
             while !over.load(Ordering::Relaxed) {

@@ -48,10 +48,8 @@ impl Tool for Made {
 }
 
 fn made(place: usize) -> Option<std::sync::Arc<dyn DynTool>> {
-    let (verb, noun) = (
-        VERBS[place % VERBS.len()],
-        NOUNS[(place / VERBS.len()) % NOUNS.len()],
-    );
+    let verb = VERBS[place % VERBS.len()];
+    let noun = NOUNS[(place / VERBS.len()) % NOUNS.len()];
     let id = format!("service{}.{verb}_{noun}_{place}", place % 97)
         .parse()
         .ok()?;
@@ -78,7 +76,9 @@ pub(crate) async fn run() -> anyhow::Result<()> {
                 format!("{} {}", entry.name(), entry.declaration().description).to_lowercase()
             })
             .collect();
-        let (mut ours, mut scans, mut hits) = (Vec::new(), Vec::new(), 0);
+        let mut ours = Vec::new();
+        let mut scans = Vec::new();
+        let mut hits = 0;
         for round in 0..60 {
             let query = QUERIES[round % QUERIES.len()];
             let filter = ToolFilter {

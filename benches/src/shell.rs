@@ -103,7 +103,8 @@ impl Figures {
     ) -> anyhow::Result<()> {
         run().await?;
         gone().await?;
-        let (before, mut least) = (CpuTime::now()?, f64::INFINITY);
+        let before = CpuTime::now()?;
+        let mut least = f64::INFINITY;
         for _ in 0..SPAWNS {
             let began = Instant::now();
             run().await?;

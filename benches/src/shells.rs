@@ -64,7 +64,8 @@ pub(crate) async fn run() -> anyhow::Result<()> {
 async fn sessions(host: &Host, mark: &str, shells: usize) -> anyhow::Result<()> {
     let mut tasks = Vec::new();
     for caller in 0..CALLERS {
-        let (host, mark) = (host.clone(), mark.to_owned());
+        let host = host.clone();
+        let mark = mark.to_owned();
         tasks.push(tokio::spawn(async move {
             for first in (caller * SESSION..shells).step_by(CALLERS * SESSION) {
                 let session = host

@@ -159,7 +159,8 @@ async fn spawned(
 }
 
 async fn calls(host: Host) -> anyhow::Result<f64> {
-    let (mut count, began) = (0_u32, Instant::now());
+    let mut count = 0_u32;
+    let began = Instant::now();
     while began.elapsed() < ROUND {
         call(&host).await?;
         count += 1;
@@ -168,7 +169,8 @@ async fn calls(host: Host) -> anyhow::Result<f64> {
 }
 
 async fn raw(floor: Arc<Floor>) -> anyhow::Result<f64> {
-    let (mut count, began) = (0_u32, Instant::now());
+    let mut count = 0_u32;
+    let began = Instant::now();
     while began.elapsed() < ROUND {
         let answer = floor.call().await?;
         anyhow::ensure!(answer.ends_with(b"}}"), "an answer");

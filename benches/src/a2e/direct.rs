@@ -218,7 +218,8 @@ async fn without_link(
     let session = host.default_session(&Principal::agent("bench"));
     let began = Instant::now();
     let tasks = (0..callers).map(|caller| {
-        let (host, session) = (host.clone(), Arc::clone(&session));
+        let host = host.clone();
+        let session = Arc::clone(&session);
         tokio::spawn(async move {
             let mut calls = 0_u64;
             while began.elapsed() < ROUND {

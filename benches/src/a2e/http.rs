@@ -24,14 +24,10 @@ const ROUNDS: usize = 5;
 pub(super) async fn run() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data").display().to_string();
-    let (floor, ours) = (
-        Served::start(&["--serve-floor-a2e"])?,
-        Served::start(&["--serve-a2e", &data, "1"])?,
-    );
-    let (floor, echo) = (
-        Contender::floor(&floor.address),
-        Contender::echo(&ours.address),
-    );
+    let floor = Served::start(&["--serve-floor-a2e"])?;
+    let ours = Served::start(&["--serve-a2e", &data, "1"])?;
+    let floor = Contender::floor(&floor.address);
+    let echo = Contender::echo(&ours.address);
     let at_once = Contender {
         message: super::at_once,
         good: super::ANSWERED_AT_ONCE,

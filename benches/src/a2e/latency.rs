@@ -16,15 +16,14 @@ const OTHERS: usize = 8;
 pub(super) async fn run() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data").display().to_string();
-    let (ours, floor) = (
-        Served::start(&["--serve-a2e", &data, "1"])?,
-        Served::start(&["--serve-floor-a2e"])?,
-    );
+    let ours = Served::start(&["--serve-a2e", &data, "1"])?;
+    let floor = Served::start(&["--serve-floor-a2e"])?;
     for (others, name) in [
         (0, "nothing else happening"),
         (OTHERS, "8 other sessions calling"),
     ] {
-        let (mut here, mut there) = (Vec::new(), Vec::new());
+        let mut here = Vec::new();
+        let mut there = Vec::new();
         for _ in 0..ROUNDS {
             there.extend(beside(Contender::floor(&floor.address), others).await?);
             here.extend(beside(Contender::echo(&ours.address), others).await?);

@@ -80,7 +80,9 @@ fn missing(accounts: &[(Habit, Arc<Account>)]) -> usize {
 }
 
 fn told(began: Instant, served: &Served, accounts: &[(Habit, Arc<Account>)]) -> anyhow::Result<()> {
-    let (mut asked, mut answered, mut again) = (0, 0, 0);
+    let mut asked = 0;
+    let mut answered = 0;
+    let mut again = 0;
     for (_, account) in accounts {
         let counts = account.counts();
         asked += counts.asked;
@@ -99,7 +101,8 @@ fn told(began: Instant, served: &Served, accounts: &[(Habit, Arc<Account>)]) -> 
 fn judge(accounts: &[(Habit, Arc<Account>)]) -> anyhow::Result<()> {
     let mut faults = Vec::new();
     for habit in Habit::ALL {
-        let (mut sum, mut lost) = (account::Counts::default(), 0);
+        let mut sum = account::Counts::default();
+        let mut lost = 0;
         for (_, account) in accounts.iter().filter(|(of, _)| *of == habit) {
             sum.add(&account.counts());
             lost += account.missing();

@@ -18,10 +18,8 @@ pub(super) async fn run() -> anyhow::Result<()> {
     // Ids must not come twice in a session, and the children live for all rounds.
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data").display().to_string();
-    let (mut ours, mut floor) = (
-        Pipes::start(&["--serve-a2e-stdio", &data])?,
-        Pipes::start(&["--serve-lines"])?,
-    );
+    let mut ours = Pipes::start(&["--serve-a2e-stdio", &data])?;
+    let mut floor = Pipes::start(&["--serve-lines"])?;
     for (depth, name) in [(1, "one call after another"), (16, "16 calls under way")] {
         let pairs = pairs(&mut ours, &mut floor, depth, (echo, ECHOED)).await?;
         pairs.tell(

@@ -115,7 +115,8 @@ impl Events {
             "GET /stream HTTP/1.1\r\nhost: localhost\r\nx-session-id: {session}\r\n{after}\r\n"
         );
         stream.write_all(request.as_bytes()).await?;
-        let (raw, text) = (Vec::with_capacity(16 << 10), Vec::with_capacity(16 << 10));
+        let raw = Vec::with_capacity(16 << 10);
+        let text = Vec::with_capacity(16 << 10);
         let mut events = Self {
             stream,
             raw,
@@ -144,7 +145,8 @@ impl Events {
         let (from, to) = loop {
             self.unwrap_chunks()?;
             if let Some(length) = memmem::find(&self.text[self.told..], b"\n\n") {
-                let (from, to) = (self.told, self.told + length);
+                let from = self.told;
+                let to = self.told + length;
                 self.told = to + 2;
                 if self.text[from] != b':' {
                     break (from, to);

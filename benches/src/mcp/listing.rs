@@ -17,11 +17,11 @@ pub(super) async fn run() -> anyhow::Result<()> {
     let ours = Served::start(&["--serve-mcp", &data, TOOLS])?;
     let rmcp = Served::start(&["--serve-rmcp", TOOLS])?;
     for era in Era::BOTH {
-        let (mut at_ours, mut at_rmcp) = (
-            Caller::connect(&ours.address, era).await?,
-            Caller::connect(&rmcp.address, era).await?,
-        );
-        let (mut took_ours, mut took_rmcp, mut size) = (Vec::new(), Vec::new(), (0, 0));
+        let mut at_ours = Caller::connect(&ours.address, era).await?;
+        let mut at_rmcp = Caller::connect(&rmcp.address, era).await?;
+        let mut took_ours = Vec::new();
+        let mut took_rmcp = Vec::new();
+        let mut size = (0, 0);
         for _ in 0..TIMES {
             let began = Instant::now();
             size = at_ours.list().await?;

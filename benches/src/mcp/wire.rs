@@ -100,7 +100,9 @@ impl Caller {
 
     /// Lists everything, page by page, and gives how many tools and how many bytes there were.
     pub(super) async fn list(&mut self) -> anyhow::Result<(usize, usize)> {
-        let (mut tools, mut bytes, mut cursor) = (0, 0, String::new());
+        let mut tools = 0;
+        let mut bytes = 0;
+        let mut cursor = String::new();
         loop {
             self.sent += 1;
             let body = self.era.request(self.sent, "tools/list", &cursor);

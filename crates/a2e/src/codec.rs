@@ -299,7 +299,8 @@ fn shortened(reason: &str) -> String {
 
 /// The id of a message that cannot be read as a whole, where its beginning tells one.
 pub fn id_in(head: &[u8]) -> String {
-    let (mut place, mut depth) = (0, 0_usize);
+    let mut place = 0;
+    let mut depth = 0_usize;
     while let Some(byte) = head.get(place) {
         match byte {
             b'{' | b'[' => depth += 1,
@@ -378,7 +379,8 @@ pub(crate) fn is_too_deep(text: &[u8]) -> bool {
 
 /// How deep the brackets of a text are nested, strings left out.
 fn depth(text: &str) -> usize {
-    let (mut deepest, mut now) = (0_usize, 0_usize);
+    let mut deepest = 0_usize;
+    let mut now = 0_usize;
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
         match byte {

@@ -84,10 +84,8 @@ fn is_first_version(version: &str) -> bool {
 impl ToolDefinition {
     /// A declared tool under the name it has on the wire.
     pub fn of(name: &str, declaration: &Declaration, deferred: bool) -> Self {
-        let (input, output) = (
-            &declaration.input.schema,
-            declaration.output.schema.as_deref(),
-        );
+        let input = &declaration.input.schema;
+        let output = declaration.output.schema.as_deref();
         let lossy = |schema: &&Value| !parameter::tells_all_of(schema);
         let version = &declaration.version;
         Self {

@@ -79,7 +79,9 @@ impl Parser {
             };
         }
         while let Some(end) = memchr::memchr2(b'\n', b'\r', piece) {
-            let (line, ending, rest) = (&piece[..end], piece[end], &piece[end + 1..]);
+            let line = &piece[..end];
+            let ending = piece[end];
+            let rest = &piece[end + 1..];
             if self.line.is_empty() && !self.too_long {
                 self.take_line(line, each);
             } else {
@@ -200,7 +202,8 @@ mod tests {
                 Sse::Comment => Said::Comment,
             });
         };
-        let (mut rest, mut cuts) = (text, cuts.iter().cycle());
+        let mut rest = text;
+        let mut cuts = cuts.iter().cycle();
         while !rest.is_empty() {
             let (piece, after) = rest.split_at((*cuts.next().unwrap()).clamp(1, rest.len()));
             parser.feed(piece, &mut each);

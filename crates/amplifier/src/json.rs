@@ -133,7 +133,9 @@ fn without_half_pairs(text: &str) -> Cow<'_, str> {
     if !text.contains("\\ud") && !text.contains("\\uD") {
         return Cow::Borrowed(text);
     }
-    let (mut kept, mut from, mut at) = (String::with_capacity(text.len()), 0, 0);
+    let mut kept = String::with_capacity(text.len());
+    let mut from = 0;
+    let mut at = 0;
     let bytes = text.as_bytes();
     while at < bytes.len() {
         if bytes[at] != b'\\' {

@@ -116,8 +116,11 @@ fn follows(bytes: &[u8], at: usize, before: &[u8]) -> bool {
 }
 
 fn check_tokens(tokens: &[Token]) -> Result<(), OpaqueReason> {
-    let (mut parentheses, mut cases, mut openers) = (0, 0, 0);
-    let (mut double, mut documents) = (false, false);
+    let mut parentheses = 0;
+    let mut cases = 0;
+    let mut openers = 0;
+    let mut double = false;
+    let mut documents = false;
     let mut opened_at = None;
     for token in tokens {
         let mut opens_at = None;

@@ -306,7 +306,8 @@ impl ScriptWalker {
     /// A body that may run any number of times: what its end changes holds for its beginning too.
     fn repeated(&mut self, walk: impl FnOnce(&mut Self)) {
         let before = self.scope.clone();
-        let (commands, redirects) = (self.found.commands.len(), self.found.redirects.len());
+        let commands = self.found.commands.len();
+        let redirects = self.found.redirects.len();
         walk(self);
         if self.scope.directory != before.directory {
             self.scope.directory = CommandDirectory::Unknown;

@@ -110,7 +110,8 @@ fn servers(
     reading.ignore_the_rest(table, "it is no list of MCP servers");
     let mut servers: Vec<LocatedValue<(String, McpSaid)>> = Vec::new();
     for entry in listed.into_iter().flat_map(ConfigTable::into_entries) {
-        let (given, at) = (entry.key.value, entry.key.at);
+        let given = entry.key.value;
+        let at = entry.key.at;
         let name = legal_name(&given);
         let mut said = match entry.value.value {
             Value::Table(entries) => {

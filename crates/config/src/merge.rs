@@ -30,7 +30,8 @@ pub(crate) struct Merge<'a> {
 impl Merge<'_> {
     pub(crate) fn apply(mut self, config: &mut HostConfig) {
         let layer = self.layer;
-        let (file, checked) = (layer.parsed.file(), layer.parsed.checked());
+        let file = layer.parsed.file();
+        let checked = layer.parsed.checked();
         // Under `never-ask` nobody is asked, which no other mode says; so none is stricter in every way.
         let stricter = |now: &PermissionMode, new: &PermissionMode| {
             *now != PermissionMode::NeverAsk && now.stricter(*new) == *new
@@ -380,7 +381,8 @@ impl Merge<'_> {
                 value.display(),
             );
         }
-        let (audit, written) = (&mut a2e.audit, &file.audit);
+        let audit = &mut a2e.audit;
+        let written = &file.audit;
         self.put(
             "a2e.audit.path",
             &mut audit.path,

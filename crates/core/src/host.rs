@@ -260,10 +260,8 @@ impl HostInner {
         if let Some(facets) = &mut record.facets {
             facets.clean(&*self.redactor);
         }
-        let (writer, text) = (
-            self.principal_of(record.session_id.as_ref()),
-            record.body.len(),
-        );
+        let writer = self.principal_of(record.session_id.as_ref());
+        let text = record.body.len();
         let appended = self.journal.append(record, strength).await;
         if appended.is_ok() {
             self.journal_room

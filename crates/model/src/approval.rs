@@ -157,11 +157,10 @@ impl ArgumentChange {
                 let line = |value: Option<&Value>| {
                     value.map(|value| visible_line(&value.to_string()).into_owned())
                 };
-                let (before, after) = (line(before.get(field)), line(after.get(field)));
-                let (old, new) = (
-                    before.as_deref().unwrap_or(""),
-                    after.as_deref().unwrap_or(""),
-                );
+                let before = line(before.get(field));
+                let after = line(after.get(field));
+                let old = before.as_deref().unwrap_or("");
+                let new = after.as_deref().unwrap_or("");
                 let common = old
                     .chars()
                     .zip(new.chars())
@@ -200,10 +199,8 @@ fn around(text: &str, place: usize) -> String {
     }
     let start = place.saturating_sub(SHOWN_COMMON);
     let part: String = text.chars().skip(start).take(SHOWN_VALUE).collect();
-    let (front, end) = (
-        if start > 0 { "…" } else { "" },
-        start + SHOWN_VALUE < length,
-    );
+    let front = if start > 0 { "…" } else { "" };
+    let end = start + SHOWN_VALUE < length;
     format!(
         "{front}{part}{} ({length} characters in all)",
         if end { "…" } else { "" }
@@ -302,7 +299,8 @@ mod tests {
 
     #[test]
     fn a_long_value_is_cut_around_the_difference() {
-        let (before, after) = ("x".repeat(5_000) + "one", "x".repeat(5_000) + "two");
+        let before = "x".repeat(5_000) + "one";
+        let after = "x".repeat(5_000) + "two";
         let changes = ArgumentChange::between(&json!({ "c": before }), &json!({ "c": after }));
         let text = changes[0].to_string();
         assert!(

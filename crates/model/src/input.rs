@@ -59,7 +59,10 @@ impl ModelInput {
 }
 
 fn compact(text: &str) -> Cow<'_, str> {
-    let (mut kept, mut in_string, mut escaped, mut start) = (String::new(), false, false, 0);
+    let mut kept = String::new();
+    let mut in_string = false;
+    let mut escaped = false;
+    let mut start = 0;
     for (place, byte) in text.bytes().enumerate() {
         if in_string {
             in_string = escaped || byte != b'"';

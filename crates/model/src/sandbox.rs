@@ -109,7 +109,8 @@ pub struct SandboxPlan {
 
 impl fmt::Display for SandboxPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (profile, tier) = (self.profile, self.tier);
+        let profile = self.profile;
+        let tier = self.tier;
         match (profile, tier) {
             (SandboxProfile::None, _) => {
                 f.write_str("none: the operator lets it run unconfined")?;

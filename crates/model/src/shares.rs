@@ -271,11 +271,9 @@ mod tests {
     #[test]
     fn one_agent_alone_gets_all_but_the_reserve_and_the_headroom() {
         let mut table = ShareTable::new(ShareRules::default().divide(64));
-        let (greedy, ordinary, operator) = (
-            Principal::agent("greedy"),
-            Principal::agent("ordinary"),
-            Principal::operator("op"),
-        );
+        let greedy = Principal::agent("greedy");
+        let ordinary = Principal::agent("ordinary");
+        let operator = Principal::operator("op");
         assert_eq!(take(&mut table, &greedy, 100), 64 - 6 - 8);
         assert_eq!(
             table.take(&greedy),

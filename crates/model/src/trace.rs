@@ -41,8 +41,10 @@ impl TraceContext {
         if text.len() != TRACEPARENT_LENGTH || !text.is_ascii() {
             return None;
         }
-        let (version, trace_id) = (&text[..3], hex(&text[3..35])?);
-        let (span_id, flags) = (hex(&text[36..52])?, hex(&text[53..])?);
+        let version = &text[..3];
+        let trace_id = hex(&text[3..35])?;
+        let span_id = hex(&text[36..52])?;
+        let flags = hex(&text[53..])?;
         if version != "00-" || &text[35..36] != "-" || &text[52..53] != "-" {
             return None;
         }
@@ -287,7 +289,8 @@ mod tests {
 
     #[test]
     fn calls_are_spans_of_one_trace() {
-        let (outer, inner) = (InvocationId::new(), InvocationId::new());
+        let outer = InvocationId::new();
+        let inner = InvocationId::new();
         let own = TraceContext::of_call(outer);
         assert_eq!(own.trace_id(), outer.to_hex());
         assert_eq!(own.span_id(), outer.to_hex()[16..]);

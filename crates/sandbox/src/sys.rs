@@ -40,7 +40,8 @@ pub(crate) fn execute(program: &CStr, argv: &[CString], environment: &[CString])
         list.push(std::ptr::null());
         list
     };
-    let (argv, environment) = (pointers(argv), pointers(environment));
+    let argv = pointers(argv);
+    let environment = pointers(environment);
     // SAFETY: both lists end in a null pointer and point to strings that outlive the call.
     unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
     last()

@@ -314,7 +314,8 @@ mod tests {
 
     #[test]
     fn the_table_is_bounded_and_whoever_behaves_is_forgotten() {
-        let (mut table, now) = (RefusalTable::default(), Instant::now());
+        let mut table = RefusalTable::default();
+        let now = Instant::now();
         for number in 0..u32::try_from(2 * MOST_ADDRESSES).unwrap() {
             let network = RemoteNetwork::of(IpAddr::V4(number.into()));
             table.note(network, TurnedAway::WrongToken, now);

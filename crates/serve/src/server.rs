@@ -217,7 +217,8 @@ impl ServerBuilder {
     ) -> Result<Server, StartError> {
         let config = &self.config;
         let audit = audit_writer(&config.a2e.audit)?;
-        let (started_with, stdio_token) = (self.start_settings(), self.stdio_token());
+        let started_with = self.start_settings();
+        let stdio_token = self.stdio_token();
         let mut parts = std::mem::take(&mut self.parts);
         parts.asked = ApprovalAudience::Operators;
         let streams = OpenStreams::new(config.limits.shares.divide(config.limits.streams as u64));
@@ -324,7 +325,8 @@ impl ServerBuilder {
             priority,
             exclusive,
         } = &self.tools;
-        let (own, capabilities) = (self.parts.sources.len(), self.capabilities.len());
+        let own = self.parts.sources.len();
+        let capabilities = self.capabilities.len();
         let is_replay = self.parts.replay.is_some();
         let own_parts = (plugin, priority, exclusive, own, capabilities, is_replay);
         StartSettings::new(&self.parts.native, &own_parts)
@@ -435,7 +437,8 @@ impl Server {
             closing: self.closing.clone(),
         };
         let gate = RequestGate::new(shared, door);
-        let (closing, data_dir) = (self.closing.clone(), self.data_dir.clone());
+        let closing = self.closing.clone();
+        let data_dir = self.data_dir.clone();
         self.faces.push(tokio::spawn(async move {
             listen::serve(listener, gate, closing, CONNECTION_GRACE).await;
             drop(data_dir);

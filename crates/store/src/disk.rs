@@ -203,7 +203,8 @@ pub(crate) fn read_in_pieces(
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
-    let (mut piece, mut total) = (vec![0; size], 0);
+    let mut piece = vec![0; size];
+    let mut total = 0;
     loop {
         match file.read(&mut piece) {
             Ok(0) => return Ok(Some(total)),

@@ -150,7 +150,8 @@ async fn equal_contents_take_room_once(store: &impl BlobStore) {
 }
 
 async fn writers_at_the_same_time_share_the_room(store: &impl BlobStore) {
-    let (one, other) = (blocks(600), blocks(601));
+    let one = blocks(600);
+    let other = blocks(601);
     let mut first = store.create().await.expect("begun");
     let mut second = store.create().await.expect("begun");
     let written = (first.write(&one).await, second.write(&other).await);

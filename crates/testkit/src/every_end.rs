@@ -151,7 +151,8 @@ fn kept(disposition: Disposition, strategy: PersistStrategy) -> ToolResult {
         digest: ContentDigest([7; 32]),
         redactions: Redactions::default(),
     }];
-    let (artifact, reason) = (Some(id), None);
+    let artifact = Some(id);
+    let reason = None;
     result.persistence = Some(Box::new(ResultPersistence {
         strategy,
         threshold: 4,
@@ -199,7 +200,8 @@ fn failed(class: ErrorClass, safe: bool) -> ToolResult {
         },
         details: None,
     };
-    let (is_error, disposition) = (true, Disposition::Synthetic);
+    let is_error = true;
+    let disposition = Disposition::Synthetic;
     ToolResult {
         is_error,
         disposition,

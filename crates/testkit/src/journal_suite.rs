@@ -86,7 +86,8 @@ async fn everything<J: Journal>(journal: &J) -> Vec<StoredRecord> {
 }
 
 async fn an_empty_journal_answers_with_nothing<J: Journal>(journal: &J) {
-    let (session, request) = (SessionId::new("s"), RequestId::new("r"));
+    let session = SessionId::new("s");
+    let request = RequestId::new("r");
     assert_eq!(everything(journal).await, []);
     assert_eq!(journal.last_start().await.expect("last start"), 0);
     assert_eq!(
@@ -193,7 +194,8 @@ async fn a_session_is_read_page_by_page<J: Journal>(journal: &J) {
         let seq = put(journal, session_record(RecordKind::Ended, owner)).await;
         expected.extend((owner == "one").then_some(seq));
     }
-    let (mut after, mut found) = (0, Vec::new());
+    let mut after = 0;
+    let mut found = Vec::new();
     loop {
         let page = journal.of_session(&session, after, 7).await.expect("page");
         assert!(page.rows.len() <= 7 && page.up_to >= after, "{page:?}");
@@ -222,7 +224,8 @@ async fn a_session_is_read_page_by_page<J: Journal>(journal: &J) {
 }
 
 async fn records_of_a_call_come_in_order<J: Journal>(journal: &J) {
-    let (one, other) = (InvocationId::new(), InvocationId::new());
+    let one = InvocationId::new();
+    let other = InvocationId::new();
     // An answer may stand behind the end of the call that asked.
     let life = [
         RecordKind::Accepted,
@@ -254,7 +257,8 @@ async fn a_request_finds_its_newest_record<J: Journal>(journal: &J) {
     let newest = put(journal, request_record("s", "r", 3)).await;
     put(journal, request_record("s", "another", 4)).await;
     let check = async |session: &str, request: &str| {
-        let (session, request) = (SessionId::new(session), RequestId::new(request));
+        let session = SessionId::new(session);
+        let request = RequestId::new(request);
         journal
             .find_request(&session, &request)
             .await

@@ -13,10 +13,8 @@ pub(crate) fn described(authority: &AuthorityConfig) -> String {
     let kept = authority
         .cache
         .map(|time| format!(", answers kept for {}", ConfigDuration::new(time)));
-    let (timeout, kept) = (
-        ConfigDuration::new(authority.timeout),
-        kept.unwrap_or_default(),
-    );
+    let timeout = ConfigDuration::new(authority.timeout);
+    let kept = kept.unwrap_or_default();
     format!(
         "{}: {reach} ({timeout}{kept}); {}",
         authority.name, authority.place

@@ -17,11 +17,10 @@ pub(crate) fn described(hook: &HookConfig) -> String {
         .as_ref()
         .map(|when| format!(" when `{when}`"))
         .unwrap_or_default();
-    let (name, standing) = (&hook.name, hook.standing.as_str());
-    let (events, command) = (
-        events.join(", "),
-        hook.command.join(" ").escape_debug().to_string(),
-    );
+    let name = &hook.name;
+    let standing = hook.standing.as_str();
+    let events = events.join(", ");
+    let command = hook.command.join(" ").escape_debug().to_string();
     format!(
         "{name} ({standing}, {events}): {tools}{when}; `{command}`; {}",
         hook.place

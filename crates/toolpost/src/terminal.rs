@@ -215,7 +215,8 @@ impl LiveCallDisplay {
             }
             EventBody::Status { message } => self.bar.set_message(printable(message)),
             EventBody::Approval(ApprovalStatus::Pending { ask_id, expires_at }) => {
-                let (id, until) = (ids::short(*ask_id), moment(&expires_at.to_string()));
+                let id = ids::short(*ask_id);
+                let until = moment(&expires_at.to_string());
                 let waits = match self.patience {
                     Some(seconds) => format!(
                         "waiting {seconds} s for an operator's approval (question {id}, open until {until})"

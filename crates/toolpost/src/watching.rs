@@ -45,7 +45,8 @@ impl ConfigFileWatcher {
         if folders == self.folders {
             return;
         }
-        let (changed, files) = (self.changed.clone(), self.files.clone());
+        let changed = self.changed.clone();
+        let files = self.files.clone();
         let tell = move |event: notify::Result<Event>| {
             if concerns(&files, &event) {
                 // One word that waits to be heard is enough.

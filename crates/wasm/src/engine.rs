@@ -87,7 +87,8 @@ impl WasmModules {
             .transpose()
             .map_err(WasmError::Cache)?;
         let places = |count: u32| Arc::new(Semaphore::new(count as usize));
-        let (calls, kept) = (places(CALLS), places(KEPT));
+        let calls = places(CALLS);
+        let kept = places(KEPT);
         Ok(Self(Arc::new(WasmEngineState {
             engine,
             linker,

@@ -49,7 +49,8 @@ impl WasmHook {
             ));
         }
         if subscriptions.is_empty() {
-            let (event, name) = ("*".to_owned(), "all".to_owned());
+            let event = "*".to_owned();
+            let name = "all".to_owned();
             subscriptions.push(EventSubscription {
                 event,
                 priority: 0,

@@ -72,7 +72,8 @@ impl WasmModules {
     }
 
     async fn compile_file(&self, artifact: &Path, sha256: Option<&str>) -> Result<Component, Fail> {
-        let (modules, path) = (self.clone(), artifact.to_owned());
+        let modules = self.clone();
+        let path = artifact.to_owned();
         let expected = sha256.map(str::to_owned);
         let compiling =
             tokio::task::spawn_blocking(move || compile(&modules, &path, expected.as_deref()));

@@ -89,7 +89,8 @@ impl Specs {
 
     /// Tells that something of the module is not there.
     pub(crate) fn problem(&mut self, code: &str, message: String) {
-        let (part, code) = (self.module.to_string(), code.to_owned());
+        let part = self.module.to_string();
+        let code = code.to_owned();
         self.problems.push(SourceProblem {
             part,
             origin: None,
@@ -116,7 +117,8 @@ impl Specs {
             spec = spec.describe(description);
         }
         let declared = spec.declare(&self.module)?;
-        let (mut declaration, mut notes) = (declared.declaration, declared.notes);
+        let mut declaration = declared.declaration;
+        let mut notes = declared.notes;
         let shown = declaration.tool_id.name().to_owned();
         if self
             .tools

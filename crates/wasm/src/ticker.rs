@@ -31,7 +31,8 @@ impl Ticker {
             state: Mutex::default(),
             wake: Condvar::new(),
         });
-        let (of_thread, engine) = (Arc::clone(&shared), engine.clone());
+        let of_thread = Arc::clone(&shared);
+        let engine = engine.clone();
         thread::Builder::new()
             .name("wasm-ticker".to_owned())
             .spawn(move || of_thread.tick(&engine))?;

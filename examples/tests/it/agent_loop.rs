@@ -58,7 +58,8 @@ async fn run_loop(server: &Server, provider: &str, model: &str) -> (String, Vec<
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_loop_reads_a_file_with_either_provider_and_every_call_is_on_record() {
-    let (workspace, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let workspace = tempfile::tempdir().unwrap();
+    let data = tempfile::tempdir().unwrap();
     fs::create_dir(workspace.path().join("drawings")).unwrap();
     fs::write(
         workspace.path().join("notes.md"),
@@ -99,7 +100,8 @@ async fn the_loop_reads_a_file_with_either_provider_and_every_call_is_on_record(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_loop_waits_for_a_call_that_a_person_is_asked_about() {
-    let (workspace, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let workspace = tempfile::tempdir().unwrap();
+    let data = tempfile::tempdir().unwrap();
     fs::write(
         workspace.path().join("notes.md"),
         format!("# Lathe\n\n{LAST_LINE}\n"),

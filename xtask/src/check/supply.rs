@@ -48,7 +48,8 @@ fn complaints(rules: &DenyFile, metadata: &Value) -> Vec<String> {
         .collect();
     let mut found = Vec::new();
     for package in list(metadata, "packages") {
-        let (name, version) = (text(package, "name"), text(package, "version"));
+        let name = text(package, "name");
+        let version = text(package, "version");
         let mut complain = |what: String| found.push(format!("{name} {version}: {what}"));
         let expression = text(package, "license");
         match license::is_allowed(expression, &rules.allowed_licenses) {

@@ -235,7 +235,8 @@ mod tests {
             probe: &[],
             tests,
         };
-        let (one, other) = (need(&[("a", "x::"), ("b", "")]), need(&[("c", "y::")]));
+        let one = need(&[("a", "x::"), ("b", "")]);
+        let other = need(&[("c", "y::")]);
         let filter = "not ((package(a) & test(/^x::/)) | (package(c) & test(/^y::/)))";
         assert_eq!(
             nextest_arguments(&[&one, &other]),

@@ -99,7 +99,8 @@ fn opaque_len(rest: &str, within_word: bool) -> Option<usize> {
 }
 
 fn block_comment_len(rest: &str) -> usize {
-    let (mut depth, mut at) = (0, 0);
+    let mut depth = 0;
+    let mut at = 0;
     while at < rest.len() {
         match &rest.as_bytes()[at..] {
             [b'/', b'*', ..] => (depth, at) = (depth + 1, at + 2),

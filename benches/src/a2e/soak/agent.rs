@@ -78,7 +78,8 @@ pub(super) async fn start(
 ) -> anyhow::Result<[JoinHandle<anyhow::Result<()>>; 2]> {
     let mut sender = Sender::open(address).await?;
     sender.send(HANDSHAKE).await?;
-    let (address, session) = (address.to_owned(), sender.session.clone());
+    let address = address.to_owned();
+    let session = sender.session.clone();
     let listener = Listener {
         address: address.clone(),
         session,

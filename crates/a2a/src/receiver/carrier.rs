@@ -147,10 +147,8 @@ impl EventCarrierWalk<'_> {
         ) {
             return;
         }
-        let (task, id) = (
-            message.text(ValueMember::TaskId),
-            message.text(ValueMember::MessageId),
-        );
+        let task = message.text(ValueMember::TaskId);
+        let id = message.text(ValueMember::MessageId);
         let named = own.or_else(|| task.as_deref().map(ResponseStreamScope::Task));
         let named = named.or_else(|| id.as_deref().map(ResponseStreamScope::Message));
         self.parts(message, named.unwrap_or(around));

@@ -71,7 +71,8 @@ fn usable(raw: &RawValue, depth: u8) -> Option<String> {
 /// JSON without the space between its tokens.
 fn compact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let (mut quoted, mut escaped) = (false, false);
+    let mut quoted = false;
+    let mut escaped = false;
     for c in text.chars() {
         if quoted {
             out.push(c);

@@ -174,7 +174,8 @@ impl<'a> Object<'a> {
     /// A whole JSON text. A list becomes an object with items; any other value one that holds nothing.
     pub(super) fn read(text: &'a str) -> Result<Self, serde_json::Error> {
         let mut reader = serde_json::Deserializer::from_str(text);
-        let (mut whole, mut budget) = (Object::default(), OBJECTS);
+        let mut whole = Object::default();
+        let mut budget = OBJECTS;
         let into = &mut whole;
         let entered = ContainerVisitor {
             place: JsonValuePosition::Whole,

@@ -137,7 +137,8 @@ impl ReceivedCallTable {
             }
             return self.begin(scope, id);
         };
-        let (serial, reused) = (slot.current, slot.others.is_some());
+        let serial = slot.current;
+        let reused = slot.others.is_some();
         let current = self.calls.get(&serial)?;
         let ended = current.has_ended();
         if event.said != ReceivedEventKind::Call
@@ -161,7 +162,8 @@ impl ReceivedCallTable {
         ended: bool,
     ) -> Option<EventTargetCall> {
         let slot = self.streams.get(scope)?.slots.get(id)?;
-        let (serial, left) = (slot.current, self.calls.get(&slot.current)?);
+        let serial = slot.current;
+        let left = self.calls.get(&slot.current)?;
         let left_print = left.fingerprint();
         let print = event_fingerprint(event, left.name());
         let known = slot
@@ -249,7 +251,9 @@ impl ReceivedCallTable {
         let Some(call) = self.calls.get_mut(&serial) else {
             return;
         };
-        let (was_open, before, asked) = (!call.has_ended(), call.bytes(), call.approval.clone());
+        let was_open = !call.has_ended();
+        let before = call.bytes();
+        let asked = call.approval.clone();
         let mut room = ReceiverByteBudget {
             left: self.bounds.bytes.saturating_sub(self.bytes),
             pieces: self.bounds.joined_pieces,

@@ -59,7 +59,8 @@ fn a_call_and_its_end() {
 fn an_end_with_other_arguments_brings_them_before_it() {
     let begins = |input: Value| json!({ "type": "tool-input-available", "toolCallId": "c1", "toolName": "add", "input": input, "dynamic": true });
     let ends = json!({ "type": "tool-output-available", "toolCallId": "c1", "output": null, "dynamic": true });
-    let (sent, executed) = (json!({ "a": 2 }), json!({ "a": 3 }));
+    let sent = json!({ "a": 2 });
+    let executed = json!({ "a": 3 });
     check(
         &[call(), result(Some(sent.clone()))],
         &json!([begins(sent.clone()), ends]),

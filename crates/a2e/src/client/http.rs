@@ -66,10 +66,8 @@ impl HttpHost {
         }
         let at = |path: &str| {
             let mut url = base.clone();
-            let (before, after) = (
-                base.path().trim_end_matches('/'),
-                path.trim_start_matches('/'),
-            );
+            let before = base.path().trim_end_matches('/');
+            let after = path.trim_start_matches('/');
             url.set_path(&format!("{before}/{after}"));
             url
         };

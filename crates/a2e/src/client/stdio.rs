@@ -144,7 +144,8 @@ impl StdioWire {
             source,
         };
         let mut child = prepared.spawn().map_err(failed)?;
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let stop = CancellationToken::new();
+        let tasks = TaskTracker::new();
         let (lines, queue) = mpsc::channel(QUEUE);
         if let Some(stdin) = child.stdin.take() {
             tasks.spawn(write(stdin, queue, stop.clone()));

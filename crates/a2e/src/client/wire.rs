@@ -161,7 +161,8 @@ impl LinkWire {
             sender,
             mut receiver,
         } = link;
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let stop = CancellationToken::new();
+        let tasks = TaskTracker::new();
         let read = async move {
             while let Some(message) = receiver.recv().await {
                 router.route(message);

@@ -251,7 +251,8 @@ fn is_told(schema: &Value) -> bool {
 
 /// The schema that parameters describe.
 pub(super) fn to_schema<'a>(parameters: impl Iterator<Item = &'a ToolParameter>) -> Value {
-    let (mut properties, mut required) = (Map::new(), Vec::new());
+    let mut properties = Map::new();
+    let mut required = Vec::new();
     for parameter in parameters {
         if parameter.required {
             required.push(Value::from(parameter.name.as_str()));

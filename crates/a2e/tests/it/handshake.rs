@@ -25,7 +25,8 @@ async fn an_agent_says_who_it_is_and_hears_what_is_served() {
         peer.next("POST /session")
             .await
             .answer(200, r#"{"session_id":"s1"}"#);
-        let (first, second) = (peer.any().await, peer.any().await);
+        let first = peer.any().await;
+        let second = peer.any().await;
         let (stream, send) = if first.line == "GET /stream" {
             (first, second)
         } else {

@@ -93,7 +93,8 @@ async fn lists_are_kept_until_they_change() {
         .unwrap();
     let api = ToolApi::new(&client);
     let number = async |options: &ListOptions| api.list(options).await.unwrap()[0].name.clone();
-    let (all, search) = (ListOptions::all(), ListOptions::search("x"));
+    let all = ListOptions::all();
+    let search = ListOptions::search("x");
     assert_eq!(number(&all).await, "1");
     assert_eq!(number(&all).await, "1");
     assert_eq!(number(&search).await, "2");

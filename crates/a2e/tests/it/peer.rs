@@ -111,7 +111,8 @@ impl Peer {
 
     /// Opens a session and answers its handshake with these fields.
     pub(crate) async fn answer_handshake(&mut self, session: &str, fields: Value) -> Events {
-        let (mut events, mut answer) = (None::<Events>, None);
+        let mut events = None::<Events>;
+        let mut answer = None;
         self.next("POST /session")
             .await
             .answer(200, &json!({ "session_id": session }).to_string());
@@ -284,7 +285,9 @@ async fn read_request(
         return None;
     }
     let line = first.rsplit_once(' ').unwrap().0.to_owned();
-    let (mut session, mut last_event_id, mut length) = (None, None, 0);
+    let mut session = None;
+    let mut last_event_id = None;
+    let mut length = 0;
     loop {
         let mut header = String::new();
         socket.read_line(&mut header).await.ok()?;

@@ -37,7 +37,8 @@ impl Contributions {
     }
 
     pub(super) async fn collect(&self, channel: &str) -> (Vec<Value>, Vec<String>) {
-        let (mut values, mut failures) = (Vec::new(), Vec::new());
+        let mut values = Vec::new();
+        let mut failures = Vec::new();
         for contributor in self.of(channel) {
             match (contributor.callback)().await {
                 Ok(Value::Null) => {}

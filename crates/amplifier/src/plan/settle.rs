@@ -21,7 +21,8 @@ impl MountPlan {
         for kind in [ModuleKind::Tool, ModuleKind::Hook] {
             for entry in &self.entries(kind).list {
                 let mut unusable = |why: String| {
-                    let (place, message) = (entry.place.clone(), why.clone());
+                    let place = entry.place.clone();
+                    let message = why.clone();
                     notes.push(PlanNote {
                         place,
                         weight: NoteWeight::Warning,

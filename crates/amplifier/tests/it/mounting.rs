@@ -140,7 +140,8 @@ async fn a_cleanup_without_anything_to_clean_up_is_a_failure_that_says_so() {
 
 #[tokio::test]
 async fn a_module_that_fails_leaves_nothing_behind() {
-    let (coordinator, cleaned) = (coordinator(), Arc::new(Mutex::new(0)));
+    let coordinator = coordinator();
+    let cleaned = Arc::new(Mutex::new(0));
     mounted(&coordinator, "good", |_, _| async {
         Ok(MountReturn::tool(Named("kept")))
     })
@@ -195,7 +196,8 @@ async fn a_name_is_never_taken_over() {
 
 #[tokio::test]
 async fn cleanups_run_backwards_and_none_stops_the_others() {
-    let (coordinator, order) = (coordinator(), Arc::new(Mutex::new(Vec::new())));
+    let coordinator = coordinator();
+    let order = Arc::new(Mutex::new(Vec::new()));
     for (place, fails) in [(1, false), (2, true), (3, false)] {
         let order = Arc::clone(&order);
         coordinator.register_cleanup(move || async move {
@@ -253,10 +255,8 @@ async fn channels_collect_what_there_is() {
 #[test]
 fn modules_of_a_session_share_values_objects_and_state() {
     let (coordinator, switch) = Coordinator::new(json!({"m": {}}).as_object().unwrap().clone());
-    let (one, two) = (
-        coordinator.for_module(&ModuleId::new("one")),
-        coordinator.for_module(&ModuleId::new("two")),
-    );
+    let one = coordinator.for_module(&ModuleId::new("one"));
+    let two = coordinator.for_module(&ModuleId::new("two"));
     one.register_capability("session.working_dir", json!("/w"));
     assert_eq!(two.capability("session.working_dir"), Some(json!("/w")));
     assert_eq!(two.capability("session.spawn"), None);

@@ -15,7 +15,8 @@ fn add(
     (subscription, priority, name): (&str, i32, &str),
     says: impl Fn(&Value) -> Result<HookResult, HookFailure> + Send + Sync + 'static,
 ) {
-    let (asked, own) = (Arc::clone(asked), name.to_owned());
+    let asked = Arc::clone(asked);
+    let own = name.to_owned();
     hooks.register(
         subscription,
         priority,
@@ -33,7 +34,8 @@ fn modify(data: &Value) -> Result<HookResult, HookFailure> {
 
 #[tokio::test]
 async fn lower_numbers_come_first_and_wildcards_are_heard() {
-    let (hooks, asked) = (HookRegistry::default(), Arc::default());
+    let hooks = HookRegistry::default();
+    let asked = Arc::default();
     for (subscription, priority, name) in [
         ("tool:pre", 10, "late"),
         ("*", -5, "all"),
@@ -70,7 +72,8 @@ async fn who_is_taken_out_is_asked_no_more() {
 
 #[tokio::test]
 async fn each_sees_what_those_before_it_left() {
-    let (hooks, asked) = (HookRegistry::default(), Arc::default());
+    let hooks = HookRegistry::default();
+    let asked = Arc::default();
     add(&hooks, &asked, ("e", 0, "one"), |_| {
         modify(&json!({"x": 1, "timestamp": "mine"}))
     });
@@ -91,7 +94,8 @@ async fn each_sees_what_those_before_it_left() {
 
 #[tokio::test]
 async fn changes_survive_beside_a_question_and_a_word() {
-    let (hooks, asked) = (HookRegistry::default(), Arc::default());
+    let hooks = HookRegistry::default();
+    let asked = Arc::default();
     add(&hooks, &asked, ("e", 0, "change"), |_| {
         modify(&json!({"x": 1}))
     });
@@ -118,7 +122,8 @@ async fn changes_survive_beside_a_question_and_a_word() {
 
 #[tokio::test]
 async fn a_no_ends_the_asking() {
-    let (hooks, asked) = (HookRegistry::default(), Arc::default());
+    let hooks = HookRegistry::default();
+    let asked = Arc::default();
     add(&hooks, &asked, ("e", 0, "question"), |_| {
         Ok(HookResult::ask_user("?"))
     });
@@ -138,7 +143,8 @@ async fn a_no_ends_the_asking() {
 
 #[tokio::test]
 async fn among_modules_a_broken_handler_is_passed_over_and_nonsense_is_a_no() {
-    let (hooks, asked) = (HookRegistry::default(), Arc::default());
+    let hooks = HookRegistry::default();
+    let asked = Arc::default();
     add(&hooks, &asked, ("e", 0, "broken"), |_| {
         Err(HookFailure::broke("oops"))
     });

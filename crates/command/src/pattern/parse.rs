@@ -21,7 +21,8 @@ pub(super) fn pattern(text: &str) -> Result<CommandPattern, CommandPatternError>
         return Err(CommandPatternError::ControlCharacter);
     }
     let mut written = Vec::new();
-    let (mut assignments, mut words) = (Vec::new(), Vec::new());
+    let mut assignments = Vec::new();
+    let mut words = Vec::new();
     let mut open = false;
     let mut rest = text.trim_matches([' ', '\t']);
     while !rest.is_empty() {

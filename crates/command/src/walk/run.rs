@@ -113,7 +113,8 @@ impl ScriptWalker {
         let mut assignments = std::mem::take(&mut draft.assignments);
         if inner.stays {
             let outer = [draft.words.as_slice(), words.as_slice()].concat();
-            let (open, text) = (draft.open, draft.text.clone());
+            let open = draft.open;
+            let text = draft.text.clone();
             self.record(CommandDraft {
                 words: outer,
                 open,

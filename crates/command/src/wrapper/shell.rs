@@ -65,7 +65,8 @@ pub(super) fn starts(name: &str, words: &[String]) -> Option<Starts> {
         _ => return None,
     };
     let mut at = 1;
-    let (mut takes_script, mut reads_input) = (false, false);
+    let mut takes_script = false;
+    let mut reads_input = false;
     while let Some(option) = words
         .get(at)
         .filter(|word| word.len() > 1 && word.starts_with(['-', '+']))

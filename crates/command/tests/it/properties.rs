@@ -83,7 +83,8 @@ proptest! {
 
     #[test]
     fn joining_loses_no_command(first in script(), second in script(), join in 0..4_usize) {
-        let (one, other) = (analyze(&first), analyze(&second));
+        let one = analyze(&first);
+        let other = analyze(&second);
         prop_assume!(!one.commands.is_empty() && !other.commands.is_empty());
         // A here-document's last line and a comment end with a line only.
         let needs_line = first.contains("<<") || first.contains('#');

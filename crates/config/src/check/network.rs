@@ -134,7 +134,8 @@ fn credential(
         }
         value.clone()
     };
-    let (urls, tools) = (listed("urls", urls), listed("tools", tools));
+    let urls = listed("urls", urls);
+    let tools = listed("tools", tools);
     let urls = check_prefixes(&key("urls"), &urls, complaints);
     let tools = check_tools(&key("tools"), &tools, complaints);
     let kept = match (file, env) {

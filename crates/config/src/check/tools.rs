@@ -26,7 +26,8 @@ pub(super) fn check(
             );
             complaints.push(ConfigComplaint::new(entry.at, message));
         }
-        let (tool, name) = (&entry.value, shown(key));
+        let tool = &entry.value;
+        let name = shown(key);
         let at = |setting: &str| format!("tools.{name}.{setting}");
         check_deadline(&at("timeout"), tool.timeout, complaints);
         check_deadline(&at("ceiling"), tool.ceiling, complaints);

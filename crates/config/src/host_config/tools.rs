@@ -210,7 +210,8 @@ impl ToolIndex {
     /// profile; within each, the most exact entry wins. Untrusted files, and keys that fit an outside tool only by its bare
     /// name, restrict the outcome.
     pub fn of(&self, tool: &Declaration, source: &str) -> ToolConfig {
-        let (policy, own) = (self.policy.of(tool), self.own.of(tool));
+        let policy = self.policy.of(tool);
+        let own = self.own.of(tool);
         let mut found = policy.exact.or(&own.exact);
         if let Some(profile) = self.profiles.get(source) {
             // The operator chose the profile for this source, so its bare names mean the source's tools.

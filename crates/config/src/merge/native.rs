@@ -16,7 +16,8 @@ use super::{Merge, lower};
 
 impl Merge<'_> {
     pub(super) fn native(&mut self, config: &mut HostConfig) {
-        let (file, checked) = (self.layer.parsed.file(), self.layer.parsed.checked());
+        let file = self.layer.parsed.file();
+        let checked = self.layer.parsed.checked();
         self.roots(&mut config.roots, &file.roots);
         self.protect(&mut config.protect, &file.protect);
         self.sandbox(&mut config.sandbox, &file.sandbox);
@@ -253,7 +254,8 @@ pub(crate) fn power(profile: SandboxProfile) -> u8 {
 /// one of ids is never within one of names.
 fn covers(wide: &ToolPattern, narrow: &ToolPattern) -> bool {
     let is_alike = wide.is_qualified() == narrow.is_qualified();
-    let (all, narrow) = (wide == &ToolPattern::every_id(), narrow.as_str());
+    let all = wide == &ToolPattern::every_id();
+    let narrow = narrow.as_str();
     let fits = match wide
         .as_str()
         .strip_suffix('*')

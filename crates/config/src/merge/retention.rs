@@ -15,7 +15,8 @@ impl Merge<'_> {
             file.artifacts,
             never,
         );
-        let (journal, written) = (&mut retention.journal, &file.journal);
+        let journal = &mut retention.journal;
+        let written = &file.journal;
         let age = some(written.age.map(LocatedValue::converted::<Duration>));
         self.put("retention.journal.age", &mut journal.age, age, never);
         let size = some(written.size.map(LocatedValue::converted::<u64>));

@@ -537,7 +537,8 @@ fn a_plugin_may_be_a_python_class_with_settings_of_its_own() {
         path,
         settings: settings.as_object().unwrap().clone(),
     };
-    let (name, capability) = ("mytools".to_owned(), "tools".to_owned());
+    let name = "mytools".to_owned();
+    let capability = "tools".to_owned();
     assert_eq!(
         file.plugins,
         [A2ePlugin {

@@ -306,7 +306,8 @@ fn a_restriction_bounds_whatever_entry_is_the_more_exact() {
     let (config, _) = resolve(&[host, project]);
     let of = |id: &str| config.settings_for(&native(id), "");
     let seconds = |time| Some(Duration::from_secs(time));
-    let (ab, xc) = (of("a.b"), of("x.c"));
+    let ab = of("a.b");
+    let xc = of("x.c");
     assert_eq!(
         (ab.enabled, ab.timeout, ab.ceiling),
         (Some(false), seconds(20), seconds(40))

@@ -145,7 +145,9 @@ impl CallHandle {
     ) -> Self {
         live.await_answer();
         let is_background = on_drop == OnDrop::LetGoOn;
-        let (id, live, answer) = (live.id, Some(live), ResultReceiver::Own(answer));
+        let id = live.id;
+        let live = Some(live);
+        let answer = ResultReceiver::Own(answer);
         Self {
             id,
             live,
@@ -162,7 +164,9 @@ impl CallHandle {
         answer: watch::Receiver<Option<Arc<RecordedResult>>>,
     ) -> Self {
         live.await_answer();
-        let (id, live, answer) = (live.id, Some(live), ResultReceiver::Shared(answer));
+        let id = live.id;
+        let live = Some(live);
+        let answer = ResultReceiver::Shared(answer);
         Self {
             id,
             live,
@@ -175,7 +179,8 @@ impl CallHandle {
 
     pub(crate) fn ready(answer: Arc<RecordedResult>) -> Self {
         let id = answer.result().invocation_id;
-        let (on_drop, answer) = (OnDrop::LetGoOn, ResultReceiver::Ready(answer));
+        let on_drop = OnDrop::LetGoOn;
+        let answer = ResultReceiver::Ready(answer);
         Self {
             id,
             live: None,
@@ -230,7 +235,8 @@ impl CallHandle {
     ) -> Result<Arc<RecordedResult>, PendingCall> {
         self.on_drop = OnDrop::LetGoOn;
         self.stop_awaiting();
-        let (id, live) = (self.id, self.live.clone());
+        let id = self.id;
+        let live = self.live.clone();
         let pending = wait_pending(id, live.as_deref(), patience, Instant::now());
         let answer = tokio::select! {
             biased;

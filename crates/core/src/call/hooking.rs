@@ -102,7 +102,8 @@ pub(super) fn ahead(host: &HostInner, call: &PipelineCall) -> Vec<HookPlan> {
         let events = [HookEvent::Before, HookEvent::After, HookEvent::Failure];
         let events: Vec<HookEvent> = events.into_iter().filter(concerned).collect();
         if !events.is_empty() {
-            let (name, standing) = (hook.name().to_owned(), hook.standing());
+            let name = hook.name().to_owned();
+            let standing = hook.standing();
             found.push(HookPlan {
                 name,
                 standing,

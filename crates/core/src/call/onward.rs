@@ -29,7 +29,8 @@ pub(super) struct Onward {
 impl Onward {
     /// `None`: the call names no URL, so it can be led nowhere.
     pub(super) fn of(call: &PipelineCall, effects: &Effects) -> Option<Self> {
-        let (resolved, input) = (call.resolved.as_ref()?, call.inputs.permission.as_ref()?);
+        let resolved = call.resolved.as_ref()?;
+        let input = call.inputs.permission.as_ref()?;
         let entry = Arc::clone(&resolved.entry);
         let meanings = &entry.declaration().interface.permission.arguments;
         meanings

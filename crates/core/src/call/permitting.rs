@@ -48,7 +48,8 @@ pub(super) fn effects(call: &PipelineCall) -> Option<Effects> {
 pub(crate) fn effects_of(resolved: &ResolvedTool, input: &CallInput) -> Effects {
     let interface = &resolved.entry.declaration().interface;
     let declared = Effects::of(interface.safety.class.worst());
-    let (entry, set) = (&resolved.entry, &resolved.entry.settings);
+    let entry = &resolved.entry;
+    let set = &resolved.entry.settings;
     let input = credentials::with_words(input);
     let stated = entry
         .stated_by
@@ -339,7 +340,8 @@ async fn ask(
             }
         }
     };
-    let (ask_id, expires_at) = (seat.request().ask_id, seat.request().expires_at);
+    let ask_id = seat.request().ask_id;
+    let expires_at = seat.request().expires_at;
     call.live.emit(EventBody::Approval(ApprovalStatus::Pending {
         ask_id,
         expires_at,
@@ -491,7 +493,8 @@ async fn wait(
     call: &mut PipelineCall,
     seat: &mut QuestionWaiter,
 ) -> Result<ApprovalAnswer, CallEnding> {
-    let (ask_id, asked) = (seat.request().ask_id, Instant::now());
+    let ask_id = seat.request().ask_id;
+    let asked = Instant::now();
     loop {
         let cause = tokio::select! {
             biased;
@@ -641,7 +644,8 @@ pub(super) fn give_back(host: &HostInner, call: &mut PipelineCall) {
                 principal: call.session.principal().clone(),
                 hash: asked.hash,
             };
-            let (without_files, word) = (asked.without_files, ApprovalAnswer::Yes(yes.clone()));
+            let without_files = asked.without_files;
+            let word = ApprovalAnswer::Yes(yes.clone());
             ApprovalGrant {
                 key,
                 without_files,

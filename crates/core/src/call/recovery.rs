@@ -82,9 +82,11 @@ impl LeftBehind {
         approvals: Approvals,
         now: Timestamp,
     ) -> RecoveryAction {
-        let (asked, tool) = (asks.asked, call.call.tool.as_str());
+        let asked = asks.asked;
+        let tool = call.call.tool.as_str();
         let earlier = |answer| {
-            let (decision, programs) = (asks.decision.clone(), asks.programs.clone());
+            let decision = asks.decision.clone();
+            let programs = asks.programs.clone();
             RecoveryAction::Resume(Box::new(RecoveredQuestion {
                 asked,
                 decision,
@@ -131,13 +133,15 @@ fn waits_for_siblings(place: &BatchPlace) -> bool {
 async fn left_behind(host: &HostInner) -> Result<(LeftBehind, u64, Following), JournalError> {
     let journal = &*host.journal;
     let start = journal.last_start().await?;
-    let (mut left, mut told) = (LeftBehind::default(), Following::default());
+    let mut left = LeftBehind::default();
+    let mut told = Following::default();
     if start > 0 {
         let rows = journal.read(start - 1, 1).await?;
         let body = rows
             .first()
             .and_then(|row| serde_json::from_str::<StartBody>(&row.record.body).ok());
-        let (body, mut carried) = (body.unwrap_or_default(), Vec::new());
+        let body = body.unwrap_or_default();
+        let mut carried = Vec::new();
         told = Following::starting_with(still_there(host, body.catalog).await?);
         for id in body.carried {
             carried.extend(
@@ -246,7 +250,8 @@ pub(crate) async fn recover(host: &Arc<HostInner>) -> Result<usize, JournalError
     }
     let mut open: Vec<OpenCall> = std::mem::take(&mut left.calls).into_values().collect();
     open.sort_by_key(|call| call.id);
-    let (found, now) = (open.len(), crate::port::now());
+    let found = open.len();
+    let now = crate::port::now();
     host.keep_unheard(unheard(host, &open, end).await?);
     let mut goes_on = GoesOn::default();
     for mut call in open {
@@ -350,7 +355,8 @@ async fn take_back(host: &Arc<HostInner>, mut question: LeftQuestion, now: Times
             principal: answer.principal(),
             hash: answer.hash,
         };
-        let (without_files, until) = (answer.without_files, tokio::time::Instant::now() + left);
+        let without_files = answer.without_files;
+        let until = tokio::time::Instant::now() + left;
         host.questions.keep(ApprovalGrant {
             key,
             without_files,

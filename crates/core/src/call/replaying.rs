@@ -108,7 +108,8 @@ fn not_recorded(
         },
         details: Some(details),
     };
-    let (error, shown) = (Box::new(error), FailureContent::default());
+    let error = Box::new(error);
+    let shown = FailureContent::default();
     CallEnding::Failure {
         outcome: Outcome::Failed,
         error,

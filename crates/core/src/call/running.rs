@@ -47,11 +47,9 @@ pub(super) async fn admit(host: &HostInner, call: &mut PipelineCall, way: StageP
     let (Some(effects), Some(resolved)) = (call.effects.clone(), &call.resolved) else {
         return lost_its_way();
     };
-    let (live, session, parent) = (
-        Arc::clone(&call.live),
-        Arc::clone(&call.session),
-        call.parent.clone(),
-    );
+    let live = Arc::clone(&call.live);
+    let session = Arc::clone(&call.session);
+    let parent = call.parent.clone();
     if effects.unscheduled {
         return take_turn(call, host.scheduler.hold(session.principal(), session.id()));
     }
@@ -110,7 +108,8 @@ pub(super) fn look_ahead(
     host: &HostInner,
     call: &PipelineCall,
 ) -> Option<Result<Outlook, QueueFull>> {
-    let (effects, resolved) = (call.effects.as_ref()?, call.resolved.as_ref()?);
+    let effects = call.effects.as_ref()?;
+    let resolved = call.resolved.as_ref()?;
     (!effects.unscheduled).then(|| {
         host.scheduler.look(AdmissionRequest {
             call: call.live.id,
@@ -196,8 +195,10 @@ pub(super) async fn execute(
         Err(ending) => return StageExit::End(ending),
     };
     let execution = &resolved.entry.declaration().interface.execution;
-    let (support, interrupt) = (execution.cancel, execution.interrupt);
-    let (entry, source) = (Arc::clone(&resolved.entry), Arc::clone(&resolved.source));
+    let support = execution.cancel;
+    let interrupt = execution.interrupt;
+    let entry = Arc::clone(&resolved.entry);
+    let source = Arc::clone(&resolved.source);
     let input = match host.credentials.filled(&entry, input) {
         Ok(None) => input.clone(),
         Ok(Some((filled, used))) => {
@@ -218,7 +219,8 @@ pub(super) async fn execute(
         call.live.accepted();
     }
     permitting::spend(call);
-    let (began, live) = (Instant::now(), Arc::clone(&call.live));
+    let began = Instant::now();
+    let live = Arc::clone(&call.live);
     let context = CallContext::new(Arc::new(nested::Port::of(
         host,
         call,

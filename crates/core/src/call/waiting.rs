@@ -94,7 +94,8 @@ fn allotted(host: &HostInner, call: &PipelineCall, entry: &CatalogEntry) -> (Dur
         .execution
         .timeout_ms
         .map(Duration::from_millis);
-    let (set, limits) = (entry.settings.timeout, &host.limits);
+    let set = entry.settings.timeout;
+    let limits = &host.limits;
     let mut allotted = match (call.timeout, set, own) {
         (Some(wish), _, _) => (wish, DeadlineBy::Caller),
         (None, Some(set), _) => (set, DeadlineBy::ToolSetting),

@@ -400,7 +400,8 @@ mod tests {
     #[test]
     fn wire_names_are_legal_and_distinct() {
         assert_eq!(legal("read_file"), "read_file");
-        let (dotted, scored) = (legal("a.b"), legal("a_b"));
+        let dotted = legal("a.b");
+        let scored = legal("a_b");
         assert_ne!(dotted, scored);
         let long = legal(&"x".repeat(200));
         assert_eq!(long.len(), 64);

@@ -216,7 +216,8 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
     }
     let execution = &mut interface.execution;
     execution.interrupt = settings.interrupt.unwrap_or(execution.interrupt);
-    let (meant, meanings) = (&settings.arguments, &mut interface.permission.arguments);
+    let meant = &settings.arguments;
+    let meanings = &mut interface.permission.arguments;
     meanings.retain(|own| !meant.iter().any(|meaning| meaning.pointer == own.pointer));
     meanings.extend(meant.iter().cloned());
 }

@@ -123,7 +123,8 @@ impl SearchIndex {
     }
 
     fn rarity(&self, found: usize) -> f32 {
-        let (all, found) = (self.lengths.len() as f32, found as f32);
+        let all = self.lengths.len() as f32;
+        let found = found as f32;
         (1.0 + (all - found + 0.5) / (found + 0.5)).ln()
     }
 

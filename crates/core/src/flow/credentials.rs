@@ -88,7 +88,8 @@ impl Credentials {
             return Ok(None);
         }
         self.check(entry, arguments)?;
-        let (mut value, mut used) = (arguments.clone(), Vec::new());
+        let mut value = arguments.clone();
+        let mut used = Vec::new();
         replace(&mut value, &mut |name| {
             let found = self.0.iter().find(|grant| grant.name == name);
             let text = found

@@ -193,7 +193,8 @@ pub(crate) fn replace_output(
         }
         Replacement::Structured(value) => {
             let content = std::mem::take(&mut result.content);
-            let (summary, truncated) = (result.summary.take(), result.truncated.take());
+            let summary = result.summary.take();
+            let truncated = result.truncated.take();
             let structured = Some(value);
             (
                 ToolOutput {

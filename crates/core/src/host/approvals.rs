@@ -184,7 +184,8 @@ impl Host {
         if by.role != PrincipalRole::Operator {
             return Err(ApprovalError::NotOperator);
         }
-        let (inner, by) = (Arc::clone(&self.inner), by.clone());
+        let inner = Arc::clone(&self.inner);
+        let by = by.clone();
         let answering = self
             .inner
             .state
@@ -205,7 +206,8 @@ impl Host {
 
     /// Drops a remembered rule; `false` where there is none of that name.
     pub async fn forget(&self, id: &str) -> Result<bool, RuleStoreError> {
-        let (store, name) = (Arc::clone(&self.inner.rules), id.to_owned());
+        let store = Arc::clone(&self.inner.rules);
+        let name = id.to_owned();
         let found = blocking(move || store.forget(&name)).await?;
         self.inner.forget(id);
         Ok(found)

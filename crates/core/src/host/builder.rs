@@ -320,7 +320,8 @@ impl HostBuilder {
         ));
         recovery::recover(&inner).await?;
         if self.retention.is_any() {
-            let (host, closing) = (Arc::downgrade(&inner), inner.state.closing.clone());
+            let host = Arc::downgrade(&inner);
+            let closing = inner.state.closing.clone();
             // A shutdown waits for it, so that the journal is nobody's when the host is gone.
             inner
                 .state
@@ -334,10 +335,8 @@ impl HostBuilder {
 /// Listens to the sources. The task holds the host weakly: a dropped host is really gone.
 fn connect(inner: &Arc<HostInner>) {
     for source in &inner.sources {
-        let (refresh, redactor) = (
-            Arc::clone(&inner.state.refresh),
-            Arc::clone(&inner.redactor),
-        );
+        let refresh = Arc::clone(&inner.state.refresh);
+        let redactor = Arc::clone(&inner.redactor);
         let (name, news): (Arc<str>, _) = (source.name().into(), inner.state.news.clone());
         let feed = SourceFeed::new(move |notice| match notice {
             SourceNotice::ToolsChanged => refresh.notify_one(),
@@ -352,7 +351,8 @@ fn connect(inner: &Arc<HostInner>) {
             Some(in_force)
         }));
     }
-    let (host, closing) = (Arc::downgrade(inner), inner.state.closing.clone());
+    let host = Arc::downgrade(inner);
+    let closing = inner.state.closing.clone();
     let refresh = Arc::clone(&inner.state.refresh);
     tokio::spawn(async move {
         loop {

@@ -95,7 +95,8 @@ impl HostInner {
         shared: Option<SharedResultSender>,
     ) -> impl Future<Output = (Arc<RecordedResult>, Option<BatchMember>)> + Send + 'static {
         // A call is a large value; boxed, it is not moved with every future around it.
-        let (host, mut call) = (Arc::clone(self), Box::new(call));
+        let host = Arc::clone(self);
+        let mut call = Box::new(call);
         let running = RunningCallGuard::begin(&host, &call);
         match siblings::join(&call) {
             Ok(member) => call.member = member,
@@ -129,7 +130,8 @@ impl HostInner {
         call: PipelineCall,
         way: StagePlan,
     ) -> impl Future<Output = Arc<RecordedResult>> + Send + 'static {
-        let (live, tasks) = (Arc::clone(&call.live), self.state.tasks.clone());
+        let live = Arc::clone(&call.live);
+        let tasks = self.state.tasks.clone();
         live.await_answer();
         let work = self.work(call, way, None);
         let work = async move { work.await.0 };
@@ -209,7 +211,8 @@ impl Host {
             let call = PipelineCall::new(live, request, None);
             return CallHandle::ready(refuse(inner, call, result::journal_share(&refusal)));
         }
-        let (way, on_drop) = (StagePlan::Live(request.told()), request.on_drop());
+        let way = StagePlan::Live(request.told());
+        let on_drop = request.on_drop();
         let Some(id) = request.request_id.clone() else {
             let answer = inner.spawn(PipelineCall::new(Arc::clone(&live), request, None), way);
             return CallHandle::own(live, answer, on_drop);

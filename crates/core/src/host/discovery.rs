@@ -57,7 +57,8 @@ impl Host {
         if is_search {
             for source in &self.inner.sources {
                 if let Some(search) = source.search(&filter.query, filter.limit.unwrap_or(50)) {
-                    let (found, catalog) = (search.await, surface.catalog());
+                    let found = search.await;
+                    let catalog = surface.catalog();
                     preferred.push(
                         found
                             .iter()

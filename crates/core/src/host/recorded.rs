@@ -37,7 +37,8 @@ impl Host {
     pub async fn find_calls(&self, query: Query) -> Result<Vec<FoundCall>, JournalError> {
         let rows = self.inner.journal.find(query).await?;
         let found = |row: StoredRecord| {
-            let (invocation_id, session_id) = (row.record.invocation_id?, row.record.session_id?);
+            let invocation_id = row.record.invocation_id?;
+            let session_id = row.record.session_id?;
             Some(FoundCall {
                 invocation_id,
                 session_id,

@@ -118,7 +118,8 @@ impl RememberedRule {
 
 /// Writes a rewritten rule back. A failure costs nothing now: the next start rewrites it again.
 async fn save(store: &Arc<dyn RuleStore>, rule: &RememberedRule) {
-    let (store, rule) = (Arc::clone(store), rule.clone());
+    let store = Arc::clone(store);
+    let rule = rule.clone();
     if let Err(error) = blocking(move || store.remember(&rule)).await {
         tracing::warn!(%error, "a remembered rule that now names its tool by id could not be written");
     }

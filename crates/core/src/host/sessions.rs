@@ -171,10 +171,8 @@ impl HostInner {
             && self.known(id).is_none()
         {
             self.make_room(&owner)?;
-            let (request, sources) = (
-                self.of_tenant(&owner, SurfaceRequest::default()),
-                self.sources.len(),
-            );
+            let request = self.of_tenant(&owner, SurfaceRequest::default());
+            let sources = self.sources.len();
             return Ok(self.keep(Session::new(
                 id.clone(),
                 owner,
@@ -214,7 +212,8 @@ impl HostInner {
             return Err(unknown());
         }
         self.make_room(&owner)?;
-        let (surface, sources) = (self.of_tenant(&owner, body.surface), self.sources.len());
+        let surface = self.of_tenant(&owner, body.surface);
+        let sources = self.sources.len();
         let session = Session::new(id.clone(), owner, surface, sources, SessionOrigin::Earlier);
         Ok(self.keep(session.with_credential(body.credential)))
     }

@@ -119,7 +119,8 @@ fn is_callable(surface: &Surface, place: usize, tool: &ToolId) -> bool {
 /// What of a source's companions is left where only some of their tools can be called.
 fn servable(companions: Arc<Companions>, is_callable: impl Fn(&ToolId) -> bool) -> Arc<Companions> {
     let open = |tool: &Option<ToolId>| tool.clone().filter(&is_callable);
-    let (read, prompt) = (open(&companions.read), open(&companions.prompt));
+    let read = open(&companions.read);
+    let prompt = open(&companions.prompt);
     // News of a resource tell that it is there.
     let of_news = |tool: &Option<ToolId>| open(tool).filter(|_| read.is_some());
     let of_resources = |list: &Vec<Value>| {

@@ -135,8 +135,11 @@ pub(crate) fn tool_text(
     credentials: &Credentials,
     redactor: &dyn Redactor,
 ) -> String {
-    let (name, source, declaration) = (entry.name(), &*entry.source_name, entry.declaration());
-    let (vouched_by, settings) = (entry.origin, ToolTerms::of(entry, credentials));
+    let name = entry.name();
+    let source = &*entry.source_name;
+    let declaration = entry.declaration();
+    let vouched_by = entry.origin;
+    let settings = ToolTerms::of(entry, credentials);
     let text = written(
         &ToolText {
             name,

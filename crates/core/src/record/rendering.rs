@@ -124,7 +124,8 @@ pub(crate) struct ApprovalBody {
 impl ApprovalBody {
     fn of(asking: &CallApprovalState, kind: RecordKind) -> Option<Self> {
         if let Some((no, kept)) = &asking.refusal {
-            let (by, spent) = (no.by.clone(), *kept == KeptVerdictFlag::Yes);
+            let by = no.by.clone();
+            let spent = *kept == KeptVerdictFlag::Yes;
             return Some(Self {
                 ask_id: no.ask_id,
                 by,
@@ -274,10 +275,8 @@ pub(crate) fn record(
     answer: Option<&RecordedResult>,
 ) -> Record {
     let (sent, dropped) = call.live.event_counts();
-    let (first, asks) = (
-        call.on_record == OnRecord::Nothing,
-        kind == RecordKind::Asked,
-    );
+    let first = call.on_record == OnRecord::Nothing;
+    let asks = kind == RecordKind::Asked;
     let observable = call
         .inputs
         .observable

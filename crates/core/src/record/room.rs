@@ -184,7 +184,8 @@ impl ArtifactRoom {
         principal: &Principal,
     ) -> Result<Box<dyn BlobWriter>, BlobError> {
         let writer = self.blobs.create().await?;
-        let (room, principal) = (Arc::clone(self), principal.clone());
+        let room = Arc::clone(self);
+        let principal = principal.clone();
         Ok(Box::new(CountedWriter {
             room,
             principal,

@@ -97,7 +97,8 @@ async fn a_piece_is_named_in_the_result_and_read_by_another_call_of_the_same_pri
     let pieces = json!({ "a": ["one ", "two"], "b": ["three"] });
     let result = host.call("keep", json!({ "pieces": pieces })).await;
     assert_eq!(result.outcome, Outcome::Succeeded);
-    let (a, b) = (named(&result.artifacts, "a"), named(&result.artifacts, "b"));
+    let a = named(&result.artifacts, "a");
+    let b = named(&result.artifacts, "b");
     assert_eq!((a.size, a.id.place, b.id.place), (7, 1, 2));
     assert_eq!(a.id.invocation, result.invocation_id);
     assert_eq!(

@@ -33,7 +33,8 @@ async fn a_call_in_the_background_outlives_its_handle_and_is_asked_for_by_its_id
     assert!(accepted, "what is acknowledged is on record");
     let id = handle.invocation_id();
     drop(handle);
-    let (me, other) = (Principal::agent("test"), Principal::agent("other"));
+    let me = Principal::agent("test");
+    let other = Principal::agent("other");
     gate.entered(1).await;
     let view = host
         .host

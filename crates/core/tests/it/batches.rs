@@ -123,7 +123,8 @@ async fn what_depends_on_a_failure_is_given_up_with_a_synthetic_result_and_so_is
 
 #[tokio::test]
 async fn a_failure_can_give_up_the_batch_and_running_calls_stop_only_where_their_tool_allows() {
-    let (gate, stubborn) = (MockToolGate::new(), MockToolGate::new());
+    let gate = MockToolGate::new();
+    let stubborn = MockToolGate::new();
     let interrupt = |how| {
         move |declaration: &mut toolpost_model::Declaration| {
             declaration.interface.execution.interrupt = how;
@@ -258,7 +259,8 @@ async fn answers_come_in_the_batchs_order_while_the_record_has_each_end_at_once(
     for expected in 1..4 {
         assert_eq!(told.recv().await, Some(expected));
     }
-    let (third, again) = (handles.remove(2).answer().await, again.answer().await);
+    let third = handles.remove(2).answer().await;
+    let again = again.answer().await;
     assert_eq!(third.json(), again.json());
     assert_eq!(host.host.health().queued, 0);
 }
@@ -368,10 +370,8 @@ async fn nonsense_is_refused_and_nobody_waits_for_it() {
         );
     }
     // The one that closes a circle is refused, and those in it are given up at once.
-    let (one, two) = (
-        start(&host, "ok", named("e", 0, &[2])).await,
-        start(&host, "ok", named("e", 1, &[0])).await,
-    );
+    let one = start(&host, "ok", named("e", 0, &[2])).await;
+    let two = start(&host, "ok", named("e", 1, &[0])).await;
     let closing = result(start(&host, "ok", named("e", 2, &[1])).await).await;
     assert_eq!(error(&closing).1, "batch_cycle");
     for handle in [one, two] {

@@ -273,7 +273,8 @@ async fn secrets_of_the_host_are_not_asked_away() {
 #[tokio::test]
 async fn a_call_that_waits_for_an_answer_keeps_nobody_waiting() {
     let host = TestHost::with(Greeter::unknown()).await;
-    let (slow, quick) = (Ada::forms(0), Ada::forms(1));
+    let slow = Ada::forms(0);
+    let quick = Ada::forms(1);
     let first = host
         .host
         .start(asking(&host, "greet", json!({}), Some(Arc::clone(&slow))))

@@ -256,7 +256,8 @@ async fn a_look_at_a_busy_host_tells_what_the_call_would_wait_for_and_the_record
         }
     }
     gate.let_through(2);
-    let (one, two) = (first.answer().await, second.answer().await);
+    let one = first.answer().await;
+    let two = second.answer().await;
     let rows = host.records().await;
     let ended = |id| {
         let of_call = rows

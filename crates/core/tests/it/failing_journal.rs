@@ -97,10 +97,8 @@ async fn call(host: &Host) -> toolpost_model::ToolResult {
 
 #[tokio::test]
 async fn a_full_journal_refuses_writes_before_they_run_and_takes_them_again_when_there_is_room() {
-    let (journal, tool) = (
-        Arc::new(Filling::default()),
-        MockNativeTool::named("demo.act").class(EffectClass::Write),
-    );
+    let journal = Arc::new(Filling::default());
+    let tool = MockNativeTool::named("demo.act").class(EffectClass::Write);
     let host = host(&journal, &tool).await;
     journal.full.store(true, Ordering::SeqCst);
     for _ in 0..2 {
@@ -121,10 +119,8 @@ async fn a_full_journal_refuses_writes_before_they_run_and_takes_them_again_when
 
 #[tokio::test]
 async fn a_read_whose_end_cannot_be_written_gives_no_content_and_the_next_one_does_not_run() {
-    let (journal, tool) = (
-        Arc::new(Filling::default()),
-        MockNativeTool::named("demo.act").output("precious"),
-    );
+    let journal = Arc::new(Filling::default());
+    let tool = MockNativeTool::named("demo.act").output("precious");
     let host = host(&journal, &tool).await;
     assert_eq!(call(&host).await.outcome, Outcome::Succeeded);
     journal.full.store(true, Ordering::SeqCst);

@@ -85,7 +85,8 @@ async fn calls_are_found_by_tool_caller_outcome_and_correlation() {
     };
     assert_eq!(kinds(&host, session).await.len(), 3);
     // The bodies say the same, record by record: that is what a check of the record compares.
-    let (mut reader, mut told) = (FacetReader::default(), Vec::new());
+    let mut reader = FacetReader::default();
+    let mut told = Vec::new();
     for row in host.records().await {
         told.extend(reader.read(&row.record).and_then(|told| told.into_facets()));
     }
@@ -93,7 +94,8 @@ async fn calls_are_found_by_tool_caller_outcome_and_correlation() {
         .iter()
         .map(|is| (is.tool.as_str(), is.outcome))
         .collect();
-    let (done, denied) = (Some(Outcome::Succeeded), Some(Outcome::Denied));
+    let done = Some(Outcome::Succeeded);
+    let denied = Some(Outcome::Denied);
     assert_eq!(
         told[..3],
         [

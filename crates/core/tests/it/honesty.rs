@@ -72,7 +72,8 @@ fn tools(gate: &MockToolGate) -> Vec<MockNativeTool> {
 
 #[tokio::test]
 async fn hooks_and_records_see_each_end_as_the_caller_does() {
-    let (gate, onlooker) = (MockToolGate::new(), Onlooker::default());
+    let gate = MockToolGate::new();
+    let onlooker = Onlooker::default();
     let limits = HostLimits {
         inline_chars: 1_000,
         ..HostLimits::default()

@@ -183,13 +183,11 @@ async fn a_nested_call_runs_in_its_parents_slot_and_under_its_parents_locks() {
         Some(("/w", ResourceAccess::Write)),
         Some(("/w/a", ResourceAccess::Write)),
     ] {
-        let (outer, writer) = (
-            Caller {
-                name: "demo.outer",
-                held,
-            },
-            writer("/w/a", &gate),
-        );
+        let outer = Caller {
+            name: "demo.outer",
+            held,
+        };
+        let writer = writer("/w/a", &gate);
         let host = TestHost::build(|builder| builder.tool(outer).tool(writer).limits(limits)).await;
         let result = host.call("outer", json!({ "tool": "write" })).await;
         assert_eq!(

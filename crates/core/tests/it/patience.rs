@@ -98,7 +98,8 @@ async fn a_caller_that_can_come_back_leaves_its_call_parked() {
         (pending.invocation_id, question.waiting),
         (question.ask_id, 1)
     );
-    let (ask_id, expires_at) = (question.ask_id, question.expires_at);
+    let ask_id = question.ask_id;
+    let expires_at = question.expires_at;
     assert_eq!(pending.cause, PendingCause::Approval { ask_id, expires_at });
     for patience in [
         Patience::Approval(SECOND),

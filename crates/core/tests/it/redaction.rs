@@ -172,7 +172,8 @@ fn writer(pieces: &'static [&'static str]) -> impl toolpost_model::Tool {
             let mut bytes = 0;
             for piece in pieces {
                 bytes += piece.len() as u64;
-                let (stream, text) = (OutputStream::Stdout, (*piece).to_owned());
+                let stream = OutputStream::Stdout;
+                let text = (*piece).to_owned();
                 context.output(OutputChunk {
                     stream,
                     text,

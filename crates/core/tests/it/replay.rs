@@ -325,7 +325,8 @@ async fn calls_that_name_earlier_calls_name_those_of_the_replay() {
 
 #[tokio::test]
 async fn a_recording_made_again_is_the_same_file() {
-    let (first, second) = (recorded_host().await, recorded_host().await);
+    let first = recorded_host().await;
+    let second = recorded_host().await;
     for host in [&first, &second] {
         play(host).await;
     }

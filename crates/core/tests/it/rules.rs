@@ -124,7 +124,8 @@ fn decider(decision: &Decision) -> String {
 /// Runs a table and says every line that came out otherwise.
 fn check(theme: &str, table: &str) {
     let mut section: Option<Section> = None;
-    let (mut wrong, mut cases) = (Vec::new(), 0);
+    let mut wrong = Vec::new();
+    let mut cases = 0;
     for (number, line) in table.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -151,7 +152,9 @@ fn check(theme: &str, table: &str) {
                 .next()
                 .unwrap_or_else(|| panic!("{theme}:{}: {line}", number + 1))
         };
-        let (expected, by, call) = (next(), next(), next());
+        let expected = next();
+        let by = next();
+        let call = next();
         // Columns may be wide.
         let (by, call) = if by.is_empty() {
             call.split_once(char::is_whitespace).unwrap()

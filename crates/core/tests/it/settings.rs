@@ -64,11 +64,9 @@ async fn a_new_name_that_is_taken_is_pointed_out_and_not_given() {
             .settings(set("b.second", |s| s.name = Some("first".to_owned())))
     })
     .await;
-    let (tool, wanted, kept) = (
-        "b.second".parse().unwrap(),
-        "first".to_owned(),
-        "second".to_owned(),
-    );
+    let tool = "b.second".parse().unwrap();
+    let wanted = "first".to_owned();
+    let kept = "second".to_owned();
     assert_eq!(
         host.host.notices(),
         [CatalogNotice::RenameTaken { tool, wanted, kept }]
@@ -355,13 +353,15 @@ async fn a_profile_of_the_operators_reaches_the_tool_and_is_what_counts() {
 #[tokio::test]
 async fn settings_can_be_replaced_while_calls_run() {
     let gate = Arc::new(tokio::sync::Notify::new());
-    let (opened, began) = (Arc::clone(&gate), Arc::new(tokio::sync::Notify::new()));
+    let opened = Arc::clone(&gate);
+    let began = Arc::new(tokio::sync::Notify::new());
     let started = Arc::clone(&began);
     let tool = FnTool::named("a.slow")
         .unwrap()
         .class(EffectClass::Read)
         .run(move |_: serde_json::Map<String, Value>, _| {
-            let (gate, started) = (Arc::clone(&opened), Arc::clone(&started));
+            let gate = Arc::clone(&opened);
+            let started = Arc::clone(&started);
             async move {
                 started.notify_one();
                 gate.notified().await;

@@ -244,10 +244,8 @@ async fn a_slow_reader_loses_events_not_time_and_the_hole_shows() {
     assert_eq!(seen.len(), 8);
     let body: serde_json::Value =
         serde_json::from_str(&host.call_records().await[0].record.body).unwrap();
-    let (sent, dropped) = (
-        body["events"]["sent"].as_u64().unwrap(),
-        body["events"]["dropped"].as_u64().unwrap(),
-    );
+    let sent = body["events"]["sent"].as_u64().unwrap();
+    let dropped = body["events"]["dropped"].as_u64().unwrap();
     assert!(sent > 100 && dropped >= sent - 8 - 2, "{sent} {dropped}");
 }
 
@@ -349,7 +347,8 @@ async fn a_caller_that_stops_waiting_leaves_a_call_with_an_end() {
             .gate(&gate),
     )
     .await;
-    let (inner, request) = (host.host.clone(), host.request("wait", json!({})));
+    let inner = host.host.clone();
+    let request = host.request("wait", json!({}));
     let caller = tokio::spawn(async move { inner.call(request).await });
     gate.entered(1).await;
     caller.abort();

@@ -143,7 +143,8 @@ async fn every_call_is_heard_redacted_numbered_and_to_its_end() {
 
 #[tokio::test]
 async fn a_stop_is_told_once_and_a_closed_session_too() {
-    let (scribe, gate) = (Arc::new(Scribe::default()), MockToolGate::new());
+    let scribe = Arc::new(Scribe::default());
+    let gate = MockToolGate::new();
     let slow = MockNativeTool::named("test.slow").gate(&gate);
     let host = TestHost::build(|builder| builder.tool(slow).witness(scribe.clone())).await;
     let me = Principal::agent("test");

@@ -284,7 +284,10 @@ fn conditions_of(text: &str) -> Result<Vec<Condition>, RuleError> {
 
 /// At commas that stand in no quoted text.
 fn split_outside_quotes(text: &str) -> Vec<&str> {
-    let (mut pieces, mut start, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    let mut quoted = false;
+    let mut escaped = false;
     for (at, c) in text.char_indices() {
         match c {
             '"' if !escaped => quoted = !quoted,

@@ -44,7 +44,8 @@ pub(super) fn keep(
         return Ok(());
     }
     if let Some(status) = watch(control, &children, command, tree) {
-        let (code, signal) = (status.exit_status(), status.terminating_signal());
+        let code = status.exit_status();
+        let signal = status.terminating_signal();
         let _ = tell(control, &LauncherMessage::Ended { code, signal });
     }
     tree.kill();

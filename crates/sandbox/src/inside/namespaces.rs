@@ -20,10 +20,8 @@ pub(super) fn enter(profile: SandboxProfile) -> Result<bool, LauncherFailure> {
     if !shares_network(profile) {
         flags |= UnshareFlags::NEWNET;
     }
-    let (user, group) = (
-        rustix::process::geteuid().as_raw(),
-        rustix::process::getegid().as_raw(),
-    );
+    let user = rustix::process::geteuid().as_raw();
+    let group = rustix::process::getegid().as_raw();
     // Root in a container often may not, and then is like anybody else.
     if user == 0 && sys::unshare(flags).is_ok() {
         return Ok(false);

@@ -185,7 +185,8 @@ pub(super) fn run(means: &Means, at_most: SandboxTier) -> SelfTest {
         let holds = results.iter().all(|check| check.ok);
         checks.extend(results);
         if holds {
-            let (cgroups, missing) = (means.cgroups.describe(), applied.missing);
+            let cgroups = means.cgroups.describe();
+            let missing = applied.missing;
             return SelfTest {
                 tier,
                 checks,

@@ -276,7 +276,8 @@ fn own_group(mounts: &str, groups: &str, controller: Option<&str>) -> Option<Pat
     let mount = mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let mut after = after.split(' ');
-        let (kind, options) = (after.next()?, after.nth(1)?);
+        let kind = after.next()?;
+        let options = after.nth(1)?;
         let wanted = match controller {
             Some(_) => kind == "cgroup" && lists(options),
             None => kind == "cgroup2",
@@ -287,7 +288,8 @@ fn own_group(mounts: &str, groups: &str, controller: Option<&str>) -> Option<Pat
     let (root, place) = mount?;
     let path = groups.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?);
+        let controllers = parts.next()?;
+        let path = parts.next()?;
         let wanted = if controller.is_some() {
             lists(controllers)
         } else {

@@ -118,7 +118,8 @@ impl Bench {
 pub(crate) async fn finish(mut process: SandboxedProcess) -> Ran {
     let mut stdout = process.take_stdout().unwrap();
     let stderr = process.take_stderr();
-    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut out = Vec::new();
+    let mut err = Vec::new();
     let read_err = async {
         if let Some(mut stderr) = stderr {
             stderr.read_to_end(&mut err).await.unwrap();

@@ -17,7 +17,8 @@ async fn only_writable_roots_can_be_written() {
             path: library.path().to_owned(),
             access: ResourceAccess::Read,
         });
-        let (outside_path, library_path) = (outside.path().display(), library.path().display());
+        let outside_path = outside.path().display();
+        let library_path = library.path().display();
         assert_eq!(bench.run("echo new > file && cat file").await.ok(), "new");
         assert_eq!(
             bench.run(&format!("cat {library_path}/code")).await.ok(),

@@ -138,7 +138,8 @@ pub(super) async fn send(
     params: &Value,
 ) -> Result<A2aReply, A2aRefusal> {
     let params = SendParams::read(params, caller.dialect)?;
-    let (blocking, history_length) = (params.blocking, params.history_length);
+    let blocking = params.blocking;
+    let history_length = params.history_length;
     let (answer, tells_events) = match operations::send(face, caller, params).await? {
         SendMessageResult::Message(message) => (SendAnswer::Message(message), caller.knows_events),
         SendMessageResult::Task { task, remark, .. } => {
@@ -162,13 +163,11 @@ pub(super) async fn send_streaming(
     envelope: Option<RequestId>,
 ) -> Result<A2aReply, A2aRefusal> {
     let params = SendParams::read(params, caller.dialect)?;
-    let (history_length, written) = (
-        params.history_length,
-        TaskStreamFormat {
-            dialect: caller.dialect,
-            envelope,
-        },
-    );
+    let history_length = params.history_length;
+    let written = TaskStreamFormat {
+        dialect: caller.dialect,
+        envelope,
+    };
     // Before anything begins: a task whose stream is refused would run unseen.
     let place = take_place(face, caller)?;
     let (response, tells_events) = match operations::send(face, caller, params).await? {

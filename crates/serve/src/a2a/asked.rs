@@ -118,10 +118,8 @@ fn call(part: &Part) -> Option<(Result<AskedCall, A2aRefusal>, bool)> {
             .find_map(|name| data.get(*name).and_then(Value::as_str));
         found.unwrap_or_default().to_owned()
     };
-    let (tool_call_id, tool) = (
-        text(&data, ["toolCallId", "id"]),
-        text(&data, ["toolName", "name"]),
-    );
+    let tool_call_id = text(&data, ["toolCallId", "id"]);
+    let tool = text(&data, ["toolName", "name"]);
     let read = if tool.is_empty() {
         Err(invalid("a tool call must name its tool as `toolName`"))
     } else if tool.len() > LONGEST_NAME {

@@ -142,7 +142,8 @@ pub(super) async fn open_questions(face: &A2aServerFace, task: &A2aTask) {
 
 /// Tells of a call's question if it is open, otherwise whether it may be in a moment.
 async fn is_about_to_ask(face: &A2aServerFace, task: &A2aTask, place: usize) -> bool {
-    let (host, id) = (&face.host, task.calls[place].invocation_id);
+    let host = &face.host;
+    let id = task.calls[place].invocation_id;
     match task.standing()[place] {
         TaskCallState::Over(_) | TaskCallState::Asked(_) => return false,
         TaskCallState::Running => {}
@@ -164,7 +165,8 @@ async fn is_about_to_ask(face: &A2aServerFace, task: &A2aTask, place: usize) -> 
 
 /// Tells of a question that came up or went.
 pub(super) async fn look_for_a_question(face: &A2aServerFace, task: &A2aTask, place: usize) {
-    let (host, id) = (&face.host, task.calls[place].invocation_id);
+    let host = &face.host;
+    let id = task.calls[place].invocation_id;
     match task.standing()[place] {
         TaskCallState::Over(_) => {}
         TaskCallState::Asked(question) => {

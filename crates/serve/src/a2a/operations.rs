@@ -82,7 +82,8 @@ pub(super) async fn send(
         || asked.speaks_events
         || message.activates_tool_events()
         || face.always_tells_events();
-    let (is_first, message_id) = (message.context_id.is_none(), message.message_id);
+    let is_first = message.context_id.is_none();
+    let message_id = message.message_id;
     let span = caller.span.clone();
     let begin = Begin {
         session,

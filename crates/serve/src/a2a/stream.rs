@@ -75,7 +75,8 @@ pub(super) fn of_task(
     let mut alive = interval(KEEP_ALIVE);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     alive.reset();
-    let (grown, closing) = (task.grown(), face.closing.clone());
+    let grown = task.grown();
+    let closing = face.closing.clone();
     let first = Some(first);
     let reading = TaskStreamReader {
         task,

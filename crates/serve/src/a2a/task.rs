@@ -250,7 +250,8 @@ impl A2aTask {
                 return;
             }
             state.calls[place] = TaskCallState::Asked(asked.ask_id);
-            let (asked_at, expires_at) = (asked.asked_at, asked.expires_at);
+            let asked_at = asked.asked_at;
+            let expires_at = asked.expires_at;
             let reason = asked.decision.reason.text.clone();
             state.questions.push(TaskQuestion {
                 place,
@@ -479,7 +480,8 @@ impl A2aTask {
             message,
             timestamp: Some(told(at)),
         };
-        let (id, context_id) = (self.id.clone(), self.context_id.clone());
+        let id = self.id.clone();
+        let context_id = self.context_id.clone();
         wire::Task {
             id,
             context_id,
@@ -493,7 +495,8 @@ impl A2aTask {
     /// What is told at a place of the log, and whether that is the last of it.
     pub(super) fn item(&self, place: usize) -> Option<(StreamItem, bool)> {
         let entry = self.state.lock().log.get(place)?.clone();
-        let (task_id, context_id) = (self.id.clone(), self.context_id.clone());
+        let task_id = self.id.clone();
+        let context_id = self.context_id.clone();
         Some(match entry {
             TaskLogEntry::ModuleEvent { state, message, at } => {
                 let status = TaskStatus {
@@ -531,7 +534,9 @@ impl A2aTask {
             }
             TaskLogEntry::Artifact(artifact) => {
                 let artifact = (*artifact).clone();
-                let (append, last_chunk, metadata) = (false, true, None);
+                let append = false;
+                let last_chunk = true;
+                let metadata = None;
                 let update = ArtifactUpdate {
                     task_id,
                     context_id,

@@ -147,7 +147,8 @@ async fn calls_of(
     viewer: &Principal,
 ) -> Result<BTreeMap<String, Vec<CallOnRecord>>, A2aRefusal> {
     let mut calls: BTreeMap<String, Vec<CallOnRecord>> = BTreeMap::new();
-    let (mut seen, mut taken) = (0, 0);
+    let mut seen = 0;
+    let mut taken = 0;
     while seen < MOST_RECORDS && taken < LOOKED_THROUGH {
         let page = face
             .host

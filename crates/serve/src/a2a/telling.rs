@@ -38,7 +38,8 @@ pub(super) fn remade(message_id: &str, calls: &[CallOfTask], task: &str, context
 }
 
 pub(super) fn begun(call: &CallOfTask) -> ToolEvent {
-    let (tool_call_id, tool_name) = (call.tool_call_id.as_str(), call.tool.as_str());
+    let tool_call_id = call.tool_call_id.as_str();
+    let tool_name = call.tool.as_str();
     ToolCallStart {
         tool_call_id,
         tool_name,
@@ -50,7 +51,8 @@ pub(super) fn begun(call: &CallOfTask) -> ToolEvent {
 
 pub(super) fn ended(call: &CallOfTask, executed: Option<&Value>, result: &ToolResult) -> ToolEvent {
     let duration = took(result);
-    let (tool_call_id, tool_name) = (call.tool_call_id.as_str(), call.tool.as_str());
+    let tool_call_id = call.tool_call_id.as_str();
+    let tool_name = call.tool.as_str();
     ToolCallEnd {
         tool_call_id,
         tool_name,

@@ -94,7 +94,8 @@ impl AuditedRequest {
         tool: &str,
         answer: &RecordedResult,
     ) {
-        let (result, tool) = (answer.result(), conversation.recordable(tool));
+        let result = answer.result();
+        let tool = conversation.recordable(tool);
         self.write(&A2eAuditLine {
             success: result.outcome.is_success(),
             error_code: result.error_class().map(projection::error_code),

@@ -191,7 +191,8 @@ impl Registry {
         tools: Arc<dyn A2eCapability>,
         plugins: &[LoadedPlugin],
     ) -> Self {
-        let (mut entries, mut plugin_types) = (Vec::new(), HashMap::new());
+        let mut entries = Vec::new();
+        let mut plugin_types = HashMap::new();
         for plugin in plugins {
             let capability = CapabilityName::from_word(&plugin.capability);
             for kind in &plugin.messages {

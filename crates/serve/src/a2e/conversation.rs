@@ -109,16 +109,16 @@ impl A2eConversation {
         wire_id: String,
         session_id: SessionId,
     ) -> Arc<Self> {
-        let (since, outbox) = (
-            Instant::now(),
-            Outbox::new(transport.readers(), face.next_numbers()),
-        );
+        let since = Instant::now();
+        let outbox = Outbox::new(transport.readers(), face.next_numbers());
         let state = Mutex::new(ConversationState {
             standing: ConversationPhase::Stranger,
             last_used: since,
         });
-        let (face, door) = (Arc::clone(face), Arc::clone(door));
-        let (hurry, over) = (CancellationToken::new(), CancellationToken::new());
+        let face = Arc::clone(face);
+        let door = Arc::clone(door);
+        let hurry = CancellationToken::new();
+        let over = CancellationToken::new();
         let handling = Arc::new(Semaphore::new(MAX_HANDLING));
         Arc::new(Self {
             face,
@@ -551,7 +551,8 @@ impl A2eConversation {
 
     /// Tells of changed lists as long as the session lasts. For sessions that no table keeps.
     pub(super) fn watch_list(self: &Arc<Self>) {
-        let (session, mut changes) = (Arc::downgrade(self), self.face.host.changes());
+        let session = Arc::downgrade(self);
+        let mut changes = self.face.host.changes();
         let over = self.over.clone();
         tokio::spawn(async move {
             while let Some(Ok(())) = over.run_until_cancelled(changes.changed()).await {

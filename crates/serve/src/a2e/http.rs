@@ -135,7 +135,8 @@ enum MessageBytes {
 }
 
 async fn message(mut body: Body, limit: usize) -> Result<MessageBytes, A2eHttpRefusal> {
-    let (mut kept, mut seen) = (BytesMut::new(), 0);
+    let mut kept = BytesMut::new();
+    let mut seen = 0;
     let reading = async {
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else {

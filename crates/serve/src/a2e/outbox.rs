@@ -336,7 +336,8 @@ impl Outbox {
         let mut state = self.state.lock();
         for req_id in answers {
             state.last += 1;
-            let (number, at) = (state.last, Instant::now());
+            let number = state.last;
+            let at = Instant::now();
             state.given.push_back(DeliveredItem {
                 number,
                 at,

@@ -237,7 +237,9 @@ fn wire_message(message: Value, req_id: &str) -> Message {
         Some(Value::String(text)) => text,
         _ => String::new(),
     };
-    let (kind, id, version) = (text("type"), text("id"), text("version"));
+    let kind = text("type");
+    let id = text("id");
+    let version = text("version");
     let ts = fields.shift_remove("ts").and_then(|ts| ts.as_f64());
     let mut body = Body::Other(OtherBody { kind, fields });
     if !req_id.is_empty() {

@@ -72,7 +72,8 @@ impl A2eHttpSessions {
     pub(super) fn park_one(&self, principal: &Principal) -> bool {
         let mut open = self.open.lock();
         let unused = open.iter().filter_map(|(id, known)| {
-            let (session, idle) = (known.session()?, known.idle_time());
+            let session = known.session()?;
+            let idle = known.idle_time();
             let may_go = idle >= PARKED_AFTER && known.outbox.is_empty();
             may_go.then(|| {
                 (
@@ -169,7 +170,8 @@ pub(super) async fn find(
             Ok(found)
         };
     }
-    let (session_id, limits) = (recorded(wire_id), face.host.limits());
+    let session_id = recorded(wire_id);
+    let limits = face.host.limits();
     // What was not used in this life of the host was last used before it, at the latest when the last one ended.
     let unused = face.since.elapsed() + face.away;
     if unused > limits.session_idle && !face.sessions.is_parked(&session_id) {

@@ -177,7 +177,8 @@ async fn start(
     id: String,
     request: ToolCallRequest,
 ) -> Result<CapabilityResponse, ErrorMessage> {
-    let (conversation, background) = (&peer.conversation, request.background);
+    let conversation = &peer.conversation;
+    let background = request.background;
     let listener = Arc::new(CallListener::new(conversation, key, &id, &request));
     let mut call = CallRequest::new(
         Arc::clone(&peer.session),
@@ -361,7 +362,8 @@ impl CallListener {
         req_id: String,
         tool: String,
     ) -> Self {
-        let (conversation, key) = (Arc::clone(conversation), req_id.clone());
+        let conversation = Arc::clone(conversation);
+        let key = req_id.clone();
         Self {
             conversation,
             key,

@@ -18,7 +18,8 @@ pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
     match item {
         Item::Message(message) => encode_into(out, &OutgoingMessage::from(&**message), framing),
         Item::Event(event) => {
-            let (id, ts) = (event.message_id(), event.at.or_else(now));
+            let id = event.message_id();
+            let ts = event.at.or_else(now);
             let message = OutgoingMessage {
                 kind: "tool/event",
                 id: &id,
@@ -35,10 +36,8 @@ pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
                 usize::MAX
             };
             let body = response(answered, most);
-            let (id, ts) = (
-                answered.answer.result().invocation_id.to_hex(),
-                Some(body.ts()),
-            );
+            let id = answered.answer.result().invocation_id.to_hex();
+            let ts = Some(body.ts());
             encode_into(
                 out,
                 &OutgoingMessage {

@@ -92,7 +92,8 @@ pub(super) fn servers(
                 servers.ready.push(ready);
             }
             Err(why) if server.required => {
-                let (name, place) = (server.name.clone(), server.place.clone());
+                let name = server.name.clone();
+                let place = server.place.clone();
                 return Err(RequiredServerError {
                     name,
                     place,
@@ -331,7 +332,8 @@ impl McpServerSetup<'_> {
         };
         let profile = server.sandbox.unwrap_or(self.config.sandbox.profile);
         let mut environment = self.passed()?;
-        let (mut readable, mut writable) = (server.readable.clone(), server.writable.clone());
+        let mut readable = server.readable.clone();
+        let mut writable = server.writable.clone();
         if Path::new(&command).is_absolute() {
             readable.push(command.clone().into());
         }

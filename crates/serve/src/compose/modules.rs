@@ -241,7 +241,8 @@ impl<'a> ModuleLoader<'a> {
             ModuleTransport::Python => self.python.push(python_module(module, ready.root)),
             #[cfg(feature = "wasm")]
             ModuleTransport::Wasm { artifact, sha256 } => {
-                let (config, sha256) = (self.config, sha256.as_deref());
+                let config = self.config;
+                let sha256 = sha256.as_deref();
                 match module.kind {
                     ModuleKind::Tool => {
                         let source = self
@@ -494,7 +495,8 @@ fn packaged(module: &BridgedModule) -> PythonModule {
 }
 
 fn failed(module: &PlannedModule, message: String) -> LoadFailure {
-    let (id, kind) = (module.id.clone(), module.kind);
+    let id = module.id.clone();
+    let kind = module.kind;
     let origin = module.source.as_ref().map(ToString::to_string);
     LoadFailure {
         module: id,

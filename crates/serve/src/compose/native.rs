@@ -78,11 +78,9 @@ pub(super) fn grants(
 ) -> Vec<CredentialGrant> {
     let grant = |credential: &CredentialConfig| {
         let (_, value) = values.iter().find(|(name, _)| *name == credential.name)?;
-        let (name, value, tools) = (
-            credential.name.clone(),
-            value.clone(),
-            credential.tools.clone(),
-        );
+        let name = credential.name.clone();
+        let value = value.clone();
+        let tools = credential.tools.clone();
         Some(CredentialGrant { name, value, tools })
     };
     known.iter().filter_map(grant).collect()

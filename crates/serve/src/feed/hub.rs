@@ -131,7 +131,8 @@ impl Hub {
             |open: &UnfinishedCall| session.is_none_or(|session| open.session == *session);
         let open = state.open.iter().filter(|(_, open)| is_watched(open));
         let open = open.map(|(id, open)| (*id, open.clone())).collect();
-        let (hub, session) = (Arc::clone(self), session.cloned());
+        let hub = Arc::clone(self);
+        let session = session.cloned();
         Ok((
             Watching {
                 news,

@@ -277,7 +277,8 @@ fn respond(answer: &Arc<RecordedResult>) -> Response {
     let mut response = Response::new(Body::from(Bytes::from_owner(AnswerBytes(Arc::clone(
         answer,
     )))));
-    let (outcome, class) = (answer.result().outcome, answer.result().error_class());
+    let outcome = answer.result().outcome;
+    let class = answer.result().error_class();
     // `canceled` is also what a host that is going away says of a call it did not take.
     let not_taken = outcome == Outcome::Rejected && class == Some(ErrorClass::Canceled);
     *response.status_mut() = match outcome {

@@ -147,11 +147,9 @@ impl Serialize for FormattedTool<'_> {
         if *format == ToolListFormat::A2e {
             return a2e::definition(self.1).serialize(serializer);
         }
-        let (name, description, schema) = (
-            entry.name(),
-            &declaration.description,
-            &declaration.input.schema,
-        );
+        let name = entry.name();
+        let description = &declaration.description;
+        let schema = &declaration.input.schema;
         let mut map = serializer.serialize_map(None)?;
         if *format == ToolListFormat::OpenAi {
             map.serialize_entry("type", "function")?;

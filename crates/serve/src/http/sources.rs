@@ -64,7 +64,8 @@ pub(super) async fn accept(
 /// How many sources are in which state, for those who need no token to ask. Sources that are always there are left out.
 pub(super) fn counted(shared: &RouteState) -> (bool, Value) {
     let mut states = serde_json::Map::new();
-    let (mut failing, mut quarantined) = (false, 0);
+    let mut failing = false;
+    let mut quarantined = 0;
     for report in shared.host.sources() {
         let state = report.health.state;
         failing |= state == toolpost_model::SourceState::Failing;

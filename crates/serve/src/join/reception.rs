@@ -148,7 +148,8 @@ impl JoinReception {
         stream: impl AsyncRead + AsyncWrite + Send + 'static,
     ) {
         let (reader, writer) = tokio::io::split(stream);
-        let (over, runtime) = (CancellationToken::new(), Handle::current());
+        let over = CancellationToken::new();
+        let runtime = Handle::current();
         let input = JoinedInput {
             reader,
             leaving: self.leaving.clone(),
@@ -170,7 +171,8 @@ impl JoinReception {
             }
             StdioFace::A2e => {
                 let door = Arc::new(Door::of_stdio(&self.tokens, agent.token.as_deref()));
-                let (a2e, leaving) = (&self.a2e, &self.leaving);
+                let a2e = &self.a2e;
+                let leaving = &self.leaving;
                 a2e::converse_joined(a2e, &door, agent.session, leaving, input, output).await;
             }
         }

@@ -228,7 +228,8 @@ mod tests {
 
     #[test]
     fn sections_that_differ_are_named() {
-        let (own, config) = (started("a-secret"), HostConfig::default());
+        let own = started("a-secret");
+        let config = HostConfig::default();
         let digests = own.digests(&config);
         assert_eq!(
             digests.differing(&started("a-secret").digests(&config)),

@@ -121,7 +121,8 @@ async fn bytes(
 ) -> Result<Vec<u8>, ArtifactError> {
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < length {
-        let (at, room) = (offset + bytes.len() as u64, length - bytes.len() as u64);
+        let at = offset + bytes.len() as u64;
+        let room = length - bytes.len() as u64;
         let piece = artifact
             .read(at, usize::try_from(room).unwrap_or(usize::MAX))
             .await?;

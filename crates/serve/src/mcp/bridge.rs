@@ -30,7 +30,8 @@ pub(super) struct ConsultBridge {
 
 impl ConsultBridge {
     pub(super) fn to(peer: &McpPeer, outlet: &ExchangeOutlet) -> Self {
-        let (stay, outlet) = (peer.stay.clone(), outlet.clone());
+        let stay = peer.stay.clone();
+        let outlet = outlet.clone();
         Self {
             can: peer.can.0,
             stay,

@@ -339,10 +339,8 @@ async fn listen(
     };
     let place = came.face.streams.take(&came.principal);
     let place = place.map_err(|full| HttpProblem::too_many_streams(full.to_string()))?;
-    let (peer, reading) = (
-        in_session(&came.face, &stay),
-        answering::WhileRead::begin(&stay),
-    );
+    let peer = in_session(&came.face, &stay);
+    let reading = answering::WhileRead::begin(&stay);
     let mut exchange = McpExchange::begin(WhenLeft::Stops, |outlet| async move {
         let followed = news::follow(peer, stay, reading.token(), outlet).await;
         drop(place);

@@ -129,7 +129,8 @@ impl<'de> Deserialize<'de> for RequestMeta {
 
             fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<RequestMeta, A::Error> {
                 let mut meta = RequestMeta::default();
-                let (mut parent, mut state) = (None, None);
+                let mut parent = None;
+                let mut state = None;
                 while let Some(key) = entries.next_key::<std::borrow::Cow<'de, str>>()? {
                     match key.as_ref() {
                         VERSION => meta.version = text(&entries.next_value::<Value>()?),

@@ -43,7 +43,8 @@ impl NewsReceivers {
         session: &Session,
         own_list: Option<watch::Receiver<u64>>,
     ) -> Self {
-        let (changes, news) = (host.changes(), host.news());
+        let changes = host.changes();
+        let news = host.news();
         Self {
             changes,
             news,

@@ -74,7 +74,8 @@ impl Rounds {
         // Nobody listens until the client is back, and then with wishes of its own.
         exchange.heed(Wishes::default());
         let Round { questions, answers } = round;
-        let (principal, until) = (principal.clone(), Instant::now() + PATIENCE);
+        let principal = principal.clone();
+        let until = Instant::now() + PATIENCE;
         let waiting = WaitingExchange {
             exchange,
             principal,

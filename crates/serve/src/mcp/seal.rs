@@ -149,7 +149,8 @@ mod tests {
     #[test]
     fn a_seal_opens_for_the_same_caller_and_request_alone() {
         let key = SealKey::random();
-        let (request, other) = ([7; 32], [8; 32]);
+        let request = [7; 32];
+        let other = [8; 32];
         let ticket = RoundTicket {
             exchange: Uuid::new_v4(),
             round: 3,

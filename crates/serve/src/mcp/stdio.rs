@@ -206,7 +206,8 @@ impl McpStdioClient {
         let reader = stay.attach_reader();
         let followed = Arc::clone(&stay);
         let _ = self.with_handshake.set(stay);
-        let (writer, over) = (self.writer.clone(), followed.over.clone());
+        let writer = self.writer.clone();
+        let over = followed.over.clone();
         let mut exchange = McpExchange::begin(WhenLeft::Stops, |outlet| {
             news::follow(peer, followed, reader, outlet)
         });
@@ -276,8 +277,10 @@ impl McpStdioClient {
                 "a request with this id runs already, or too many run",
             ));
         };
-        let (face, principal) = (Arc::clone(&self.face), self.principal.clone());
-        let (writer, id) = (self.writer.clone(), id.clone());
+        let face = Arc::clone(&self.face);
+        let principal = self.principal.clone();
+        let writer = self.writer.clone();
+        let id = id.clone();
         self.tasks.spawn(async move {
             let outcome = loop {
                 match running.cancel.run_until_cancelled(exchange.next()).await {

@@ -66,7 +66,8 @@ pub(super) struct SubscriptionLease {
 
 impl SubscriptionLease {
     pub(super) fn nothing(peer: &McpPeer) -> Self {
-        let (face, session) = (Arc::clone(&peer.face), Arc::clone(&peer.session));
+        let face = Arc::clone(&peer.face);
+        let session = Arc::clone(&peer.session);
         Self {
             face,
             _stay: session.stay(),
@@ -102,7 +103,8 @@ impl Drop for SubscriptionLease {
         }
         // Without a runtime there is nobody left to tell: the process is ending.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (face, session) = (Arc::clone(&self.face), Arc::clone(&self.session));
+            let face = Arc::clone(&self.face);
+            let session = Arc::clone(&self.session);
             runtime.spawn(async move { give_back(&face, &session, uris).await });
         }
     }

@@ -257,7 +257,8 @@ pub(super) fn notification(method: &str, params: &impl Serialize) -> Bytes {
 
 /// A whole request of ours.
 pub(super) fn request(id: &str, method: &str, params: &impl Serialize) -> Bytes {
-    let (id, params) = (json(&id), json(params));
+    let id = json(&id);
+    let params = json(params);
     Bytes::from(format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
     ))

@@ -126,7 +126,8 @@ async fn what_runs_for_an_agent_that_is_gone_is_stopped() {
 
 #[tokio::test]
 async fn a_call_whose_time_ends_in_the_queue_never_runs() {
-    let (gate, mut place) = (MockToolGate::new(), Place::without_native_tools());
+    let gate = MockToolGate::new();
+    let mut place = Place::without_native_tools();
     place.config.limits.session_concurrency = 1;
     let tool = MockNativeTool::named("demo.held").gate(&gate);
     let running = place.start_with(|builder| builder.tool(tool.clone())).await;

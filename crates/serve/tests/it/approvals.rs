@@ -71,7 +71,8 @@ async fn result(connection: &mut Connection) -> Value {
 
 #[tokio::test]
 async fn agents_neither_see_nor_answer_questions() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let mut call = server.begin(ask("main")).await;
     let question = pending(&server, 1).await.remove(0);
@@ -108,7 +109,8 @@ async fn agents_neither_see_nor_answer_questions() {
 
 #[tokio::test]
 async fn a_question_tells_what_would_happen_and_why() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let _call = server
         .begin(Request::call(
@@ -143,14 +145,13 @@ async fn a_question_tells_what_would_happen_and_why() {
 
 #[tokio::test]
 async fn of_two_deciders_one_counts_and_the_other_hears_who() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let mut call = server.begin(ask("main")).await;
     let question = pending(&server, 1).await.remove(0);
-    let (yes, no) = (
-        json!({ "decision": "allow" }),
-        json!({ "decision": "deny", "feedback": "not today" }),
-    );
+    let yes = json!({ "decision": "allow" });
+    let no = json!({ "decision": "deny", "feedback": "not today" });
     let id = id(&question);
     let (one, other) = tokio::join!(
         answer(&server, OLGA, &id, &yes),
@@ -203,7 +204,8 @@ async fn of_two_deciders_one_counts_and_the_other_hears_who() {
 
 #[tokio::test]
 async fn edited_arguments_are_checked_and_are_what_runs() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let mut call = server.begin(ask("mian")).await;
     let question = id(&pending(&server, 1).await[0]);
@@ -233,7 +235,8 @@ async fn edited_arguments_are_checked_and_are_what_runs() {
 
 #[tokio::test]
 async fn answers_that_cannot_be_meant_leave_the_question() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let mut call = server.begin(ask("main")).await;
     let question = id(&pending(&server, 1).await[0]);
@@ -287,7 +290,8 @@ async fn answers_that_cannot_be_meant_leave_the_question() {
 
 #[tokio::test]
 async fn the_same_call_twice_is_one_question() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let mut calls = [
         server.begin(ask("main")).await,
@@ -322,7 +326,8 @@ async fn the_same_call_twice_is_one_question() {
 
 #[tokio::test]
 async fn a_feed_tells_what_waits_what_comes_and_what_became_of_it() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let mut first = server.begin(ask("one")).await;
     let before = id(&pending(&server, 1).await[0]);
@@ -378,7 +383,8 @@ async fn a_feed_tells_what_waits_what_comes_and_what_became_of_it() {
 
 #[tokio::test]
 async fn no_answer_in_time_is_a_no() {
-    let (mut place, tool) = (place(), push());
+    let mut place = place();
+    let tool = push();
     place.config.approvals = ApprovalsConfig {
         timeout: Duration::from_millis(50),
         ..ApprovalsConfig::default()
@@ -399,7 +405,8 @@ async fn no_answer_in_time_is_a_no() {
 
 #[tokio::test]
 async fn a_caller_that_waits_no_longer_may_come_back_once() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let hasty = Request::post(
         "/tools/push/call?patience=0.05",
@@ -452,7 +459,8 @@ async fn a_caller_that_waits_no_longer_may_come_back_once() {
 
 #[tokio::test]
 async fn a_watched_call_tells_that_it_waits() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let mut call = server.begin(ask("main").streamed()).await;
     call.head().await;
@@ -487,7 +495,8 @@ async fn a_watched_call_tells_that_it_waits() {
 
 #[tokio::test]
 async fn the_unix_socket_is_an_operators() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let mut call = server.begin(ask("main")).await;
     let question = id(&pending(&server, 1).await[0]);
@@ -502,7 +511,8 @@ async fn the_unix_socket_is_an_operators() {
 
 #[tokio::test]
 async fn a_question_outlives_its_host() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let first = serve(&place, &tool).await;
     let call = first.begin(ask("main").key("k1")).await;
     let question = id(&pending(&first, 1).await[0]);

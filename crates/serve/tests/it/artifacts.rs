@@ -92,7 +92,8 @@ async fn ranges_and_tags_are_heeded() {
     let place = place();
     let server = start(&place).await;
     let piece = kept(&server).await;
-    let (text, size) = (long_text(), long_text().len());
+    let text = long_text();
+    let size = long_text().len();
     let etag = format!("\"{}\"", piece["digest"].as_str().unwrap());
     for (range, from, to) in [
         ("bytes=0-9".to_owned(), 0, 10),

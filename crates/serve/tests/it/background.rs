@@ -78,10 +78,8 @@ async fn a_repeat_of_a_call_in_the_background_finds_the_same_one() {
         .class(EffectClass::Execute);
     let server = serve(&[&tool]).await;
     let request = Request::post("/tools/wait/call?background=true", "{}").key("k");
-    let (one, two) = (
-        server.send(request.clone()).await,
-        server.send(request.clone()).await,
-    );
+    let one = server.send(request.clone()).await;
+    let two = server.send(request.clone()).await;
     assert_eq!((one.status(), two.status()), (202, 202));
     assert_eq!(one.json(), two.json());
     gate.entered(1).await;

@@ -247,7 +247,8 @@ async fn an_end_is_never_told_without_its_call() {
     let mut late = own(&server, "").await;
     gate.let_through(1);
     call.receive().await;
-    let (call, end) = (next(&mut late).await, next(&mut late).await);
+    let call = next(&mut late).await;
+    let end = next(&mut late).await;
     assert_eq!(payload(&call)["toolCallId"], payload(&begun)["toolCallId"]);
     assert_eq!(told(&call), told(&begun));
     assert_eq!(call.id, None, "who breaks off here must get it again");
@@ -271,14 +272,13 @@ async fn a_reader_that_does_not_read_misses_nothing() {
         expected.push(answer["invocation_id"].as_str().unwrap().to_owned());
     }
     let mut seen: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let (mut order, mut last) = (Vec::new(), 0);
+    let mut order = Vec::new();
+    let mut last = 0;
     while order.len() < expected.len() {
         let frame = next(&mut stream).await;
         let event = payload(&frame);
-        let (id, kind) = (
-            event["toolCallId"].as_str().unwrap(),
-            event["type"].as_str().unwrap(),
-        );
+        let id = event["toolCallId"].as_str().unwrap();
+        let kind = event["type"].as_str().unwrap();
         seen.entry(id.to_owned()).or_default().push(kind.to_owned());
         if kind == "tool-result" {
             order.push(id.to_owned());
@@ -605,7 +605,8 @@ async fn a_call_is_told_with_what_the_model_sent_and_its_end_with_what_ran() {
     call.receive().await;
     let mut replayed = own(&server, "?from=start").await;
     for stream in [&mut live, &mut joined, &mut replayed] {
-        let (begun, ended) = (told(&next(stream).await), told(&next(stream).await));
+        let begun = told(&next(stream).await);
+        let ended = told(&next(stream).await);
         assert_eq!(
             (&begun["type"], &begun["input"]),
             (&json!("tool-call"), &json!({ "path": "a" }))

@@ -14,7 +14,8 @@ use super::{
 
 /// What an export tells of every call, in the order of their ends.
 pub(crate) async fn exported(server: &Running) -> Vec<Value> {
-    let (mut export, mut lines) = (Export::new(ExportFormat::AgentTool), Vec::new());
+    let mut export = Export::new(ExportFormat::AgentTool);
+    let mut lines = Vec::new();
     for row in server
         .server
         .host()

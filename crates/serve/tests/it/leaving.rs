@@ -47,7 +47,8 @@ fn waiting(
         .unwrap()
         .class(EffectClass::Read)
         .run(move |_: Nothing, context| {
-            let (tell, open) = (tell.clone(), Arc::clone(&open));
+            let tell = tell.clone();
+            let open = Arc::clone(&open);
             async move {
                 let mut watched = Watched {
                     id: context.invocation_id(),
@@ -127,10 +128,8 @@ async fn a_call_with_a_key_goes_on_without_its_caller() {
         .start_with(|builder| builder.tool(tool))
         .await;
     let call = Request::call("wait", &json!({}));
-    let (plain, streamed) = (
-        call.clone().key("plain"),
-        call.clone().key("streamed").streamed(),
-    );
+    let plain = call.clone().key("plain");
+    let streamed = call.clone().key("streamed").streamed();
     let first = server.begin(plain.clone()).await;
     let one = entered(&mut heard).await;
     let second = server.begin(streamed.clone()).await;

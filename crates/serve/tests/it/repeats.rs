@@ -128,7 +128,8 @@ async fn repeats_in_the_same_moment_share_one_call() {
 
 #[tokio::test]
 async fn the_same_key_with_another_call_is_a_conflict() {
-    let (tool, other) = (counting(), MockNativeTool::named("demo.other"));
+    let tool = counting();
+    let other = MockNativeTool::named("demo.other");
     let server = Place::without_native_tools()
         .start_with(|builder| builder.tool(tool.clone()).tool(other.clone()))
         .await;

@@ -155,10 +155,8 @@ async fn closing_a_session_ends_its_calls_and_its_id() {
         .gate(&gate)
         .output("through");
     let server = place().start_with(|builder| builder.tool(tool)).await;
-    let (closed, kept) = (
-        server.open_session(Request::post("/sessions", "")).await,
-        server.open_session(Request::post("/sessions", "")).await,
-    );
+    let closed = server.open_session(Request::post("/sessions", "")).await;
+    let kept = server.open_session(Request::post("/sessions", "")).await;
     let call = Request::call("wait", &json!({}));
     let mut ends = server.begin(call.clone().session(&closed)).await;
     let mut stays = server.begin(call.clone().session(&kept)).await;

@@ -139,10 +139,8 @@ async fn a_shutdown_lets_running_calls_finish_and_takes_no_new_ones() {
         .output("through");
     let place = Place::new();
     let server = place.start_with(|builder| builder.tool(tool.clone())).await;
-    let (address, socket) = (
-        server.server.address().unwrap(),
-        server.server.socket().unwrap().to_owned(),
-    );
+    let address = server.server.address().unwrap();
+    let socket = server.server.socket().unwrap().to_owned();
     let host = server.server.host().clone();
     let mut plain = server.begin(Request::call("wait", &json!({}))).await;
     let mut streamed = server

@@ -27,7 +27,9 @@ async fn check(server: &Running, tool: &str, arguments: Value, expected: (u16, &
             .unwrap_or("none")
             .to_owned()
     };
-    let (outcome, class, code) = (text("/outcome"), text("/error/class"), text("/error/code"));
+    let outcome = text("/outcome");
+    let class = text("/error/class");
+    let code = text("/error/code");
     assert_eq!(
         (answer.status(), &*outcome, &*class, &*code),
         expected,

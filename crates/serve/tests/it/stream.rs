@@ -274,7 +274,8 @@ impl Source for Slow {
 #[tokio::test]
 async fn a_stream_begins_once_its_call_is_on_record() {
     for key in [None, Some("k")] {
-        let (asked, open) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let asked = Arc::new(Semaphore::new(0));
+        let open = Arc::new(Semaphore::new(0));
         let tools = ToolSet::of(MockNativeTool::named("demo.one"));
         let source = Slow {
             asked: Arc::clone(&asked),

@@ -118,7 +118,8 @@ async fn patience_does_not_end_the_work() {
 
 #[tokio::test]
 async fn a_call_with_a_key_stays_parked_and_runs_once_after_the_yes() {
-    let (place, tool) = (place(SHORT), push());
+    let place = place(SHORT);
+    let tool = push();
     let server = serve(&place, &[&tool]).await;
     let call = Request::call("push", &json!({ "branch": "main" })).key("k");
     let told = parked(&server.send(call.clone()).await);
@@ -162,7 +163,8 @@ async fn a_call_with_a_key_stays_parked_and_runs_once_after_the_yes() {
         (&json!("ended"), &json!("succeeded"))
     );
     assert_eq!(ended["result"]["invocation_id"], told["invocation_id"]);
-    let (one, two) = (server.send(call.clone()).await, server.send(call).await);
+    let one = server.send(call.clone()).await;
+    let two = server.send(call).await;
     assert_eq!((one.status(), &one.body), (200, &two.body));
     assert_eq!(one.json(), ended["result"]);
     assert_eq!(tool.call_count(), 1);
@@ -170,7 +172,8 @@ async fn a_call_with_a_key_stays_parked_and_runs_once_after_the_yes() {
 
 #[tokio::test]
 async fn a_repeat_that_waits_gets_the_result_of_the_parked_call() {
-    let (place, tool) = (place(SHORT), push());
+    let place = place(SHORT);
+    let tool = push();
     let server = serve(&place, &[&tool]).await;
     let told = parked(
         &server
@@ -191,7 +194,8 @@ async fn a_repeat_that_waits_gets_the_result_of_the_parked_call() {
 
 #[tokio::test]
 async fn a_parked_call_outlives_its_host() {
-    let (place, tool) = (place(SHORT), push());
+    let place = place(SHORT);
+    let tool = push();
     let call = Request::call("push", &json!({})).key("k");
     let server = serve(&place, &[&tool]).await;
     let told = parked(&server.send(call.clone()).await);
@@ -224,7 +228,8 @@ async fn a_parked_call_outlives_its_host() {
 
 #[tokio::test]
 async fn a_no_reaches_a_parked_call() {
-    let (place, tool) = (place(SHORT), push());
+    let place = place(SHORT);
+    let tool = push();
     let server = serve(&place, &[&tool]).await;
     let call = Request::call("push", &json!({})).key("k");
     let told = parked(&server.send(call.clone()).await);
@@ -244,7 +249,8 @@ async fn a_no_reaches_a_parked_call() {
 
 #[tokio::test]
 async fn without_a_key_the_answer_is_pending_and_a_yes_is_for_one_call() {
-    let (place, tool) = (place(SHORT), push());
+    let place = place(SHORT);
+    let tool = push();
     let server = serve(&place, &[&tool]).await;
     let call = Request::call("push", &json!({}));
     let early = server.send(call.clone()).await;
@@ -270,7 +276,8 @@ async fn without_a_key_the_answer_is_pending_and_a_yes_is_for_one_call() {
 
 #[tokio::test]
 async fn the_callers_patience_overrides_the_default() {
-    let (mut place, tool) = (place(Duration::from_secs(3_000)), push());
+    let mut place = place(Duration::from_secs(3_000));
+    let tool = push();
     place.config.approvals.timeout = Duration::from_secs(3_600);
     let server = serve(&place, &[&tool]).await;
     let call =
@@ -288,7 +295,8 @@ async fn the_callers_patience_overrides_the_default() {
 
 #[tokio::test]
 async fn streams_and_background_calls_are_not_limited_by_default() {
-    let (place, tool) = (place(Duration::from_millis(1)), push());
+    let place = place(Duration::from_millis(1));
+    let tool = push();
     let server = serve(&place, &[&tool]).await;
     let mut streams = Vec::new();
     for key in [None, Some("k")] {
@@ -336,7 +344,8 @@ async fn streams_and_background_calls_are_not_limited_by_default() {
 
 #[tokio::test]
 async fn a_stream_with_a_key_ends_when_its_patience_is_over_and_the_call_stays() {
-    let (place, tool) = (place(SHORT), push());
+    let place = place(SHORT);
+    let tool = push();
     let server = serve(&place, &[&tool]).await;
     let request = Request::post("/tools/push/call?patience=0.01", "{}").streamed();
     let last = |frames: Vec<super::client::Frame>| {

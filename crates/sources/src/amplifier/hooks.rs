@@ -252,7 +252,8 @@ fn payload(event: &str, call: &HookCall<'_>, result: Option<&ToolResult>) -> Val
     let Some(result) = result else {
         return events::tool_pre(&facts);
     };
-    let (took, result) = (result.timings.execute_us / 1_000, of_result(result));
+    let took = result.timings.execute_us / 1_000;
+    let result = of_result(result);
     match event {
         events::TOOL_ERROR => events::tool_error(&facts, took, &result),
         _ => events::tool_post(&facts, took, &result),

@@ -209,7 +209,8 @@ impl RustModules {
     /// The mount of a session. It is made in a task of its own, so that whoever stops waiting for it does not leave half of
     /// it behind.
     async fn set_of(&self, session: &SessionId) -> Result<Arc<MountedSet>, SourceError> {
-        let (shared, session) = (Arc::clone(&self.shared), session.clone());
+        let shared = Arc::clone(&self.shared);
+        let session = session.clone();
         let made = tokio::spawn(async move { shared.sessions.of(&session, &shared).await }).await;
         made.map_err(|error| SourceError {
             origin: self.shared.name.clone(),
@@ -271,7 +272,8 @@ impl Source for RustModules {
 
 /// The tools of a set, as the catalog gets them.
 fn list(set: &MountedSet) -> (Vec<Declaration>, RustToolList) {
-    let (mut declarations, mut listed) = (Vec::new(), RustToolList::default());
+    let mut declarations = Vec::new();
+    let mut listed = RustToolList::default();
     listed
         .problems
         .extend(set.failures().iter().map(not_loaded));

@@ -128,7 +128,8 @@ impl Witness for EventWitness {
     }
 
     fn ended(&self, call: &WitnessedCall, end: &WitnessedEnd<'_>) {
-        let (result, at) = (end.result, end.at);
+        let result = end.result;
+        let at = end.at;
         if result.outcome.is_success() {
             let uses = end
                 .effects

@@ -29,13 +29,12 @@ pub(crate) async fn run(
     process: &mut SandboxedProcess,
     input: Vec<u8>,
 ) -> Result<HookProcessOutput, HookError> {
-    let (stdout, stderr) = (HookOutputBuffer::default(), HookOutputBuffer::default());
+    let stdout = HookOutputBuffer::default();
+    let stderr = HookOutputBuffer::default();
     let work = {
-        let (stdin, out, err) = (
-            process.take_stdin(),
-            process.take_stdout(),
-            process.take_stderr(),
-        );
+        let stdin = process.take_stdin();
+        let out = process.take_stdout();
+        let err = process.take_stderr();
         async {
             // Feeding may never end, since a program need not read; what counts is what it says.
             tokio::join!(feed(stdin, &input), stdout.read(out), stderr.read(err));

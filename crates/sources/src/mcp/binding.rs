@@ -130,7 +130,8 @@ impl McpUpstream {
 
     /// What confines the program.
     pub(super) fn plan(&self) -> Option<SandboxPlan> {
-        let (program, children) = (self.program()?, self.children.as_ref()?);
+        let program = self.program()?;
+        let children = self.children.as_ref()?;
         let narrow = program
             .reads
             .as_ref()

@@ -60,7 +60,8 @@ pub(super) async fn ask_all(
     requests: &Map<String, Value>,
 ) -> Result<BTreeMap<String, Value>, String> {
     let answered = call.consultable();
-    let (mut questions, mut answers) = (Vec::new(), BTreeMap::new());
+    let mut questions = Vec::new();
+    let mut answers = BTreeMap::new();
     for (key, request) in requests {
         let method = request["method"].as_str().unwrap_or_default();
         let Some(kind) = kind_of(method, &request["params"]) else {

@@ -97,9 +97,12 @@ pub(super) struct AwaitedMcpRequest {
 
 impl AwaitedMcpRequest {
     pub(super) fn new(call: Option<CallContext>) -> Self {
-        let (words, open) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let (bytes, cut) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let (sent, given_up) = (AtomicU8::new(0), AtomicBool::new(false));
+        let words = AtomicUsize::new(0);
+        let open = AtomicUsize::new(0);
+        let bytes = AtomicUsize::new(0);
+        let cut = AtomicBool::new(false);
+        let sent = AtomicU8::new(0);
+        let given_up = AtomicBool::new(false);
         Self {
             call,
             sent,
@@ -243,7 +246,8 @@ impl McpMessageRouter {
     /// The call that a question belongs to which does not say so: the only one under way, or the only one that is not
     /// waiting for an answer already. Nobody's, where it could be another session's.
     pub(super) fn asker(&self) -> Option<Arc<AwaitedMcpRequest>> {
-        let (mut waiting, now) = (self.waiting.lock(), Instant::now());
+        let mut waiting = self.waiting.lock();
+        let now = Instant::now();
         waiting.only(now).or_else(|| waiting.only_unasked(now))
     }
 
@@ -406,7 +410,8 @@ impl McpMessageRouter {
 
     /// Resolves when nothing more comes, for whatever reason.
     pub(super) async fn fell_silent(&self) {
-        let (mut silent, mut gone) = (self.silent.subscribe(), self.gone.subscribe());
+        let mut silent = self.silent.subscribe();
+        let mut gone = self.gone.subscribe();
         tokio::select! {
             _ = silent.wait_for(|silent| *silent) => {}
             _ = gone.wait_for(Option::is_some) => {}

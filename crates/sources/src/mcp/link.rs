@@ -255,7 +255,8 @@ impl UpstreamLink {
 
     /// Sees how a connection ends, and that it does where nobody uses it.
     fn watch(&self, server: &Arc<McpUpstream>, live: &Arc<LiveUpstream>) {
-        let (link, desk) = (Weak::clone(&self.me), Arc::clone(&live.desk));
+        let link = Weak::clone(&self.me);
+        let desk = Arc::clone(&live.desk);
         let watched = Arc::downgrade(live);
         tokio::spawn(async move {
             let why = desk.left().await;
@@ -265,7 +266,8 @@ impl UpstreamLink {
             link.ended(&live, &why).await;
         });
         if let Some(limit) = server.settings.idle_stop {
-            let (link, watched) = (Weak::clone(&self.me), Arc::downgrade(live));
+            let link = Weak::clone(&self.me);
+            let watched = Arc::downgrade(live);
             tokio::spawn(async move {
                 loop {
                     let Some(idle) = watched

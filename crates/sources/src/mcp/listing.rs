@@ -85,7 +85,8 @@ impl UpstreamListing {
             let Some(id) = id_of(&namespace, native) else {
                 continue;
             };
-            let (change, diff) = (manifest.change(native), manifest.diff(native));
+            let change = manifest.change(native);
+            let diff = manifest.diff(native);
             let what = match change {
                 DefinitionHoldReason::New => "was never seen before",
                 DefinitionHoldReason::Changed => "is not what was accepted",

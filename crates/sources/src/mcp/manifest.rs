@@ -209,7 +209,8 @@ impl UpstreamManifest {
             Some(Value::Object(fields)) => fields,
             _ => Map::new(),
         };
-        let (tools, held) = (taken("tools"), taken("held"));
+        let tools = taken("tools");
+        let held = taken("held");
         let mut manifest = Self::default();
         for (name, mut kept) in tools {
             let Value::Object(fields) = kept["definition"].take() else {

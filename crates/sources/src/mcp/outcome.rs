@@ -99,7 +99,9 @@ fn content(mut piece: Value) -> ResultContent {
             data: text("/resource/blob"),
         }),
         "resource_link" => text("/uri").map(|uri| {
-            let (name, title, description) = (text("/name"), text("/title"), text("/description"));
+            let name = text("/name");
+            let title = text("/title");
+            let description = text("/description");
             let media_type = text("/mimeType");
             let name = name.unwrap_or_else(|| uri.clone());
             ResultContent::Link {

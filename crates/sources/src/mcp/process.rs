@@ -208,7 +208,8 @@ async fn keep(
 /// Hears standard error: its lines for the operator, the last of them for the story of its end.
 async fn hear(stderr: Option<Receiver>, desk: &McpMessageRouter, words: &Mutex<Vec<u8>>) {
     let Some(mut stderr) = stderr else { return };
-    let (mut buffer, mut line) = (vec![0; 8 << 10], Vec::new());
+    let mut buffer = vec![0; 8 << 10];
+    let mut line = Vec::new();
     while let Some(length) = stderr
         .read(&mut buffer)
         .await

@@ -238,7 +238,8 @@ impl McpUpstream {
         {
             return;
         }
-        let (pins, name) = (Arc::clone(&self.pins), self.settings.name.clone());
+        let pins = Arc::clone(&self.pins);
+        let name = self.settings.name.clone();
         let loaded = tokio::task::spawn_blocking(move || pins.load(&name)).await;
         let (kept, trouble) = match loaded {
             Ok(Ok(None)) => (None, None),
@@ -366,11 +367,9 @@ impl McpUpstream {
 
     /// Keeps a manifest. A problem, where that failed: the next life of the host would know less.
     async fn keep(&self, manifest: &UpstreamManifest) -> Option<SourceProblem> {
-        let (pins, name, text) = (
-            Arc::clone(&self.pins),
-            self.settings.name.clone(),
-            manifest.text(),
-        );
+        let pins = Arc::clone(&self.pins);
+        let name = self.settings.name.clone();
+        let text = manifest.text();
         let kept = tokio::task::spawn_blocking(move || pins.keep(&name, &text)).await;
         let message = match kept {
             Ok(Ok(())) => return None,
@@ -576,7 +575,8 @@ impl McpUpstream {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        let (shared, session) = (Arc::clone(&self.link), session.clone());
+        let shared = Arc::clone(&self.link);
+        let session = session.clone();
         runtime.spawn(async move {
             match own {
                 Some(link) => link.close().await,

@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn addresses_are_bounded() {
-        let (watched, session) = (WatchedResources::default(), SessionId::new("a"));
+        let watched = WatchedResources::default();
+        let session = SessionId::new("a");
         for at in 0..ADDRESSES {
             let uri = format!("x://{at}");
             assert!(watched.is_first(&uri).unwrap());

@@ -399,7 +399,8 @@ fn a_patch_that_is_stopped_or_disturbed_leaves_all_or_nothing() {
         "*** Update File: a.txt\n-a\n+A\n*** Add File: x/new.txt\n+new\n*** Update File: b.txt\n*** Move to: \
          y/moved.txt\n*** Delete File: c.txt\n*** Update File: d.txt\n-d\n+D",
     );
-    let (mut stopped, mut disturbed) = (0, 0);
+    let mut stopped = 0;
+    let mut disturbed = 0;
     for moment in 0..40 {
         for disturb in [false, true] {
             let desk = Desk::new();
@@ -456,7 +457,8 @@ fn what_cannot_be_put_back_is_told() {
         let desk = Desk::new();
         desk.file("a.txt", "a\n");
         desk.file("b.txt", "b\n");
-        let (first, last) = (desk.path("a.txt"), desk.path("b.txt"));
+        let first = desk.path("a.txt");
+        let last = desk.path("b.txt");
         let port = Port::new(move |look| {
             if look == moment {
                 if fs::read_to_string(&first).unwrap() == "A\n" {

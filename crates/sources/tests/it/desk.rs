@@ -131,7 +131,9 @@ impl Desk {
         arguments: Value,
         port: Port,
     ) -> (Result<ToolOutput, Failed>, Vec<EventBody>) {
-        let (tool, input, port) = (self.tool(tool), input(arguments), Arc::new(port));
+        let tool = self.tool(tool);
+        let input = input(arguments);
+        let port = Arc::new(port);
         let result = tool.check(&input).map_err(|refusal| Failed {
             class: refusal.class,
             code: String::new(),

@@ -62,10 +62,8 @@ fn both_search_tools_declare_what_they_are() {
             desk.tool(tool).check(&input(example.clone())).unwrap();
         }
         let output = desk.call(tool, arguments).unwrap();
-        let (facts, schema) = (
-            structured(&output).as_object().unwrap(),
-            declaration.output.schema.unwrap(),
-        );
+        let facts = structured(&output).as_object().unwrap();
+        let schema = declaration.output.schema.unwrap();
         assert!(
             facts
                 .keys()

@@ -225,7 +225,8 @@ fn pages_of_lines_put_together_are_all_lines() {
         expected.extend(lines);
     }
     for limit in [1, 10, 64, 500] {
-        let (mut seen, mut offset) = (Vec::new(), 0);
+        let mut seen = Vec::new();
+        let mut offset = 0;
         loop {
             let output = grep(
                 &desk,

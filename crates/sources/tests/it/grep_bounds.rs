@@ -180,7 +180,8 @@ fn text_is_bounded_and_the_rest_can_be_had() {
             n,
         );
     }
-    let (mut offset, mut lines) = (0, 0);
+    let mut offset = 0;
+    let mut lines = 0;
     loop {
         let output = grep(
             &desk,
@@ -358,7 +359,8 @@ fn names_that_turn_into_links_all_the_time_never_lead_out() {
     let desk = desk_to_swap();
     let names = ["tree/d7", "spare", "tree/file.txt", "spare.txt"].map(|name| desk.path(name));
     let stop = AtomicBool::new(false);
-    let (mut whole, mut fewer) = (0, 0);
+    let mut whole = 0;
+    let mut fewer = 0;
     std::thread::scope(|scope| {
         let swapping = scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
@@ -429,7 +431,8 @@ fn every_thread_of_a_search_is_confined_to_the_roots() {
     }
     let secret = desk.outside().join("secret.txt");
     let tried = Arc::new(Mutex::new(BTreeSet::new()));
-    let (seen, opened) = (tried.clone(), secret.clone());
+    let seen = tried.clone();
+    let opened = secret.clone();
     // The host is asked from the threads that search, so what is tried here is tried there.
     let port = Port::new(move |_| {
         let thread = std::thread::current();
@@ -481,7 +484,8 @@ fn other_roots_are_searched_by_their_absolute_paths() {
         &desk,
         json!({ "pattern": "needle", "path": place("lib/src"), "output_mode": "content" }),
     );
-    let (a, b) = (place("lib/src/a.txt"), place("lib/src/deep/b.txt"));
+    let a = place("lib/src/a.txt");
+    let b = place("lib/src/deep/b.txt");
     let mut found: Vec<&str> = text(&output).split("\n\n").map(str::trim_end).collect();
     found.sort_unstable();
     assert_eq!(found, [format!("{a}\n1:needle"), format!("{b}\n1:needle")]);

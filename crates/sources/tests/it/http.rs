@@ -120,7 +120,9 @@ impl Net {
         tool: &str,
         arguments: Value,
     ) -> (Result<ToolOutput, Failed>, Vec<EventBody>) {
-        let (tool, input, port) = (self.tool(tool), input(arguments), Arc::new(Port::default()));
+        let tool = self.tool(tool);
+        let input = input(arguments);
+        let port = Arc::new(Port::default());
         let checked = tool.check(&input).map_err(|refusal| Failed {
             class: refusal.class,
             code: "refused".to_owned(),

@@ -55,8 +55,10 @@ fn a_directory_that_turns_into_a_link_all_the_time_never_leads_out() {
     std::thread::scope(|scope| {
         let _stop_at_the_end = StopWhenDropped(&stop);
         scope.spawn(|| {
-            let (dir, spare_dir) = (desk.path("dir"), desk.path("spare_dir"));
-            let (file, spare) = (desk.path("file.txt"), desk.path("spare.txt"));
+            let dir = desk.path("dir");
+            let spare_dir = desk.path("spare_dir");
+            let file = desk.path("file.txt");
+            let spare = desk.path("spare.txt");
             while !stop.load(Ordering::Relaxed) {
                 exchange(&dir, &spare_dir);
                 exchange(&file, &spare);
@@ -275,7 +277,8 @@ fn a_call_that_nobody_waits_for_commits_nothing() {
 fn a_link_put_over_the_file_s_name_is_replaced_not_followed() {
     let desk = Desk::new();
     desk.file("a.txt", "old");
-    let (file, target) = (desk.path("a.txt"), desk.outside().join("secret.txt"));
+    let file = desk.path("a.txt");
+    let target = desk.outside().join("secret.txt");
     let port = Port::new(move |look| {
         if look == 3 {
             fs::remove_file(&file).unwrap();

@@ -161,7 +161,9 @@ async fn lines_come_page_by_page_and_from_the_end() {
     assert_eq!(text, "line 29999 of many\nline 30000 of many\n");
     assert_eq!(facts["shown"], 2);
     // Read on as the answers say, to the end.
-    let (mut offset, mut whole, mut pages) = (Some(1), String::new(), 0);
+    let mut offset = Some(1);
+    let mut whole = String::new();
+    let mut pages = 0;
     while let Some(next) = offset {
         let (text, facts) = bench
             .read(json!({ "ref": id, "offset": next, "limit": 100_000 }))
@@ -188,7 +190,8 @@ async fn lines_come_page_by_page_and_from_the_end() {
 async fn bytes_come_as_text_where_they_are_that() {
     let bench = Bench::new().await;
     let id = bench.made("one line").await;
-    let (mut offset, mut whole) = (Some(0), String::new());
+    let mut offset = Some(0);
+    let mut whole = String::new();
     while let Some(next) = offset {
         let (text, facts) = bench.read(json!({ "ref": id, "byte_offset": next })).await;
         whole.push_str(&text);

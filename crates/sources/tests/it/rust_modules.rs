@@ -236,10 +236,8 @@ impl Ledger {
                 let number = ledger.mounts.fetch_add(1, Ordering::SeqCst) + 1;
                 coordinator.mount(Arc::new(MockTool::new("which", number)))?;
                 for step in ["first", "second"] {
-                    let (lines, cancellation) = (
-                        Arc::clone(&ledger.lines),
-                        coordinator.cancellation().clone(),
-                    );
+                    let lines = Arc::clone(&ledger.lines);
+                    let cancellation = coordinator.cancellation().clone();
                     coordinator.register_cleanup(move || async move {
                         assert!(
                             cancellation.is_canceled(),

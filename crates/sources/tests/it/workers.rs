@@ -70,13 +70,16 @@ fn a_panic_fails_its_call_and_no_other() {
 fn more_calls_than_threads_wait_for_one_another() {
     let desk = Desk::new();
     desk.file("a.txt", "a");
-    let (runtime, read) = (runtime(), read_file(&desk));
+    let runtime = runtime();
+    let read = read_file(&desk);
     let (reached, waiting) = mpsc::channel();
     let (go_on, told) = mpsc::channel::<()>();
     let told = Arc::new(Mutex::new(told));
     let calls: Vec<_> = (0..3 * THREADS)
         .map(|_| {
-            let (reached, told, read) = (reached.clone(), told.clone(), read.clone());
+            let reached = reached.clone();
+            let told = told.clone();
+            let read = read.clone();
             let port = Port::new(move |look| {
                 if look == 0 {
                     reached.send(()).unwrap();
@@ -113,13 +116,16 @@ fn more_calls_than_threads_wait_for_one_another() {
 fn a_call_that_is_dropped_while_it_waits_never_runs() {
     let desk = Desk::new();
     desk.file("a.txt", "a");
-    let (runtime, read) = (runtime(), read_file(&desk));
+    let runtime = runtime();
+    let read = read_file(&desk);
     let (reached, waiting) = mpsc::channel();
     let (go_on, told) = mpsc::channel::<()>();
     let told = Arc::new(Mutex::new(told));
     let mut busy = Vec::new();
     for _ in 0..THREADS {
-        let (reached, told, read) = (reached.clone(), told.clone(), read.clone());
+        let reached = reached.clone();
+        let told = told.clone();
+        let read = read.clone();
         let port = Port::new(move |look| {
             if look == 0 {
                 reached.send(()).unwrap();
@@ -151,7 +157,8 @@ fn threads_are_made_when_needed_and_end_with_the_workspace() {
     let desk = Desk::new();
     desk.file("a.txt", "a");
     let before = file_threads();
-    let (runtime, read) = (runtime(), read_file(&desk));
+    let runtime = runtime();
+    let read = read_file(&desk);
     for _ in 0..20 {
         runtime
             .block_on(read.execute(call("a.txt", Port::new(|_| false))))
@@ -180,7 +187,8 @@ fn a_worker_reaches_nothing_outside_of_the_roots() {
     }
     let desk = Desk::new();
     desk.file("a.txt", "inside");
-    let (inside, outside) = (desk.path("a.txt"), desk.outside());
+    let inside = desk.path("a.txt");
+    let outside = desk.outside();
     let (tell, told) = mpsc::channel();
     let port = Port::new(move |look| {
         if look == 0 {

@@ -200,7 +200,8 @@ fn content_that_changed_is_not_overwritten() {
 fn a_change_between_comparing_and_replacing_is_noticed() {
     let desk = Desk::new();
     desk.file("a.txt", "old");
-    let (path, old) = (desk.path("a.txt"), sha_of(&desk, "a.txt"));
+    let path = desk.path("a.txt");
+    let old = sha_of(&desk, "a.txt");
     let arguments = json!({ "path": "a.txt", "content": "new", "expected_sha256": old });
     let mut noticed = 0;
     for moment in 0..6 {

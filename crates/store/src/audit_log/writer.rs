@@ -123,7 +123,8 @@ impl<F: Fn(u64) -> String> AuditWriterThread<F> {
     /// True where nothing is left to tell.
     fn tell_untold(&mut self) -> bool {
         if self.untold > 0 && self.log.append(&(self.loss_line)(self.untold)).is_ok() {
-            let (lost, path) = (self.untold, self.log.path().display());
+            let lost = self.untold;
+            let path = self.log.path().display();
             tracing::warn!(lost, %path, "lines of the audit log were lost");
             self.untold = 0;
         }

@@ -153,7 +153,8 @@ impl Committer {
     /// would cost pages of its own in the log, and nobody waits for it.
     pub(super) fn note_facets(&mut self, seq: u64, mut record: Record) {
         if let (Some(facets), false) = (record.facets.take(), self.facets.is_behind) {
-            let (at, session) = (record.at, record.session_id);
+            let at = record.at;
+            let session = record.session_id;
             self.facets.waiting.push(FacetRow {
                 seq,
                 at,
@@ -364,7 +365,8 @@ fn committed_head(connection: &Connection) -> rusqlite::Result<Option<ChainHead>
             hash: GENESIS,
         }));
     };
-    let (seq, hash) = (row.get_ref(0)?.as_i64(), row.get_ref(1)?.as_blob());
+    let seq = row.get_ref(0)?.as_i64();
+    let hash = row.get_ref(1)?.as_blob();
     let (Ok(seq), Ok(hash)) = (seq, hash) else {
         return Ok(None);
     };

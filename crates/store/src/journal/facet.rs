@@ -249,10 +249,8 @@ fn of_tool(
     let before = query
         .before
         .map(|before| i64::try_from(before).unwrap_or(i64::MAX));
-    let (since, until) = (
-        query.since.map(Timestamp::as_microsecond),
-        query.until.map(Timestamp::as_microsecond),
-    );
+    let since = query.since.map(Timestamp::as_microsecond);
+    let until = query.until.map(Timestamp::as_microsecond);
     let outcome = query.outcome.map(Outcome::as_str);
     let session = query.session.as_ref().map(SessionId::as_str);
     let conditions: [(&str, Option<&dyn ToSql>); 8] = [

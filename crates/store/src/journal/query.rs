@@ -94,7 +94,8 @@ pub(crate) fn session_page(
     after: u64,
     limit: usize,
 ) -> Result<SessionPage, JournalReadError> {
-    let (first, last) = (first_seq(connection)?, last_seq(connection)?);
+    let first = first_seq(connection)?;
+    let last = last_seq(connection)?;
     // What was removed need not be walked over.
     let from = after.max(first.saturating_sub(1));
     let end = from.saturating_add(SESSION_SPAN).min(last).max(after);

@@ -272,7 +272,8 @@ pub(crate) fn schema_differences(connection: &Connection) -> rusqlite::Result<Ve
     for migration in &MIGRATIONS[..version(connection)?] {
         fresh.execute_batch(migration)?;
     }
-    let (expected, found) = (schema_of(&fresh)?, schema_of(connection)?);
+    let expected = schema_of(&fresh)?;
+    let found = schema_of(connection)?;
     let missing = expected.iter().filter(|object| !found.contains(object));
     let added = found.iter().filter(|object| !expected.contains(object));
     let mut names: Vec<String> = missing.chain(added).map(|(name, _)| name.clone()).collect();

@@ -99,10 +99,8 @@ async fn a_record_that_cannot_be_kept_is_refused_and_hurts_nobody_else() {
 #[tokio::test]
 async fn calls_are_found_before_the_table_knows_of_them_and_after_a_crash() {
     let folder = tempfile::tempdir().unwrap();
-    let (path, copy) = (
-        folder.path().join("journal.db"),
-        folder.path().join("copy.db"),
-    );
+    let path = folder.path().join("journal.db");
+    let copy = folder.path().join("copy.db");
     let journal = open(&path);
     fill(&journal).await;
     assert_eq!(journal.find(Query::newest(9)).await.unwrap().len(), 2);
@@ -174,7 +172,8 @@ fn the_database_itself_refuses_changes() {
 async fn two_writers_of_one_file_cannot_fork_the_chain() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
-    let (one, other) = (open(&path), open(&path));
+    let one = open(&path);
+    let other = open(&path);
     append(&one, record(RecordKind::HostStarted, "{}"))
         .await
         .unwrap();

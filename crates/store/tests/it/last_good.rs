@@ -8,7 +8,8 @@ use toolpost_store::{DataDir, LastGood, LastGoodError};
 fn texts_are_kept_per_file_and_forgotten_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = DataDir::open(&folder.path().join("d")).unwrap();
-    let (one, two) = (Path::new("/w/toolpost.yaml"), Path::new("/h/toolpost.yaml"));
+    let one = Path::new("/w/toolpost.yaml");
+    let two = Path::new("/h/toolpost.yaml");
     let kept = LastGood::of(&data_dir);
     assert_eq!(kept.text(one).unwrap(), None);
     kept.keep([(one, "mode: plan\n"), (two, "")]).unwrap();
@@ -33,7 +34,8 @@ fn texts_are_kept_per_file_and_forgotten_with_it() {
 fn a_damaged_list_is_told_of_and_can_be_written_anew() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = DataDir::open(&folder.path().join("d")).unwrap();
-    let (kept, file) = (LastGood::of(&data_dir), Path::new("/w/toolpost.yaml"));
+    let kept = LastGood::of(&data_dir);
+    let file = Path::new("/w/toolpost.yaml");
     kept.keep([(file, "x")]).unwrap();
     let path = folder.path().join("d/last-good.json");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();

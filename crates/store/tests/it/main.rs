@@ -67,7 +67,8 @@ fn call() -> [Record; 3] {
         ..record(kind, body)
     };
     let facets = |outcome| {
-        let (tool, principal) = ("files.write".to_owned(), "ann".to_owned());
+        let tool = "files.write".to_owned();
+        let principal = "ann".to_owned();
         Some(Facets {
             tool,
             principal,

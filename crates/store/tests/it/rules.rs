@@ -8,10 +8,8 @@ use toolpost_model::{InvocationId, PrincipalName};
 use toolpost_store::{DataDir, RulesFile};
 
 fn rule(line: &str) -> RememberedRule {
-    let (ask_id, at) = (
-        InvocationId::new(),
-        Timestamp::from_second(1_800_000_000).unwrap(),
-    );
+    let ask_id = InvocationId::new();
+    let at = Timestamp::from_second(1_800_000_000).unwrap();
     RememberedRule {
         id: ask_id.to_string(),
         rule: line.to_owned(),
@@ -33,7 +31,8 @@ fn what_is_remembered_is_there_for_the_next_host_until_it_is_forgotten() {
     assert!(!store.forget("nothing").unwrap());
     assert!(!store.path().exists(), "nothing to say makes no file");
 
-    let (one, mut two) = (rule("allow shell(git push *)"), rule("allow act"));
+    let one = rule("allow shell(git push *)");
+    let mut two = rule("allow act");
     two.principal = Some("agent-*".to_owned());
     store.remember(&one).unwrap();
     store.remember(&two).unwrap();

@@ -13,10 +13,8 @@ fn a_file_is_trusted_with_its_content_until_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let folder_path = folder.path().canonicalize().unwrap();
     let data_dir = DataDir::open(&folder_path.join("data")).unwrap();
-    let (one, other) = (
-        folder_path.join("toolpost.yaml"),
-        folder_path.join("other.yaml"),
-    );
+    let one = folder_path.join("toolpost.yaml");
+    let other = folder_path.join("other.yaml");
     fs::write(&one, "").unwrap();
     let store = TrustStore::open(&data_dir).unwrap();
     assert!(!store.is_trusted(&one, &[1; 32]));
@@ -129,7 +127,8 @@ fn commands_that_trust_at_once_lose_nothing() {
     let data_dir = DataDir::open(&folder.path().join("data")).unwrap();
     std::thread::scope(|scope| {
         for number in 0..8 {
-            let (data_dir, folder) = (&data_dir, folder.path());
+            let data_dir = &data_dir;
+            let folder = folder.path();
             scope.spawn(move || {
                 let store = TrustStore::open(data_dir).unwrap();
                 store

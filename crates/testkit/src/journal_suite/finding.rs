@@ -180,7 +180,8 @@ async fn calls_are_found_by_what_they_are<J: Journal>(journal: &J) {
 }
 
 async fn a_call_is_found_once_by_its_end_or_else_its_beginning<J: Journal>(journal: &J) {
-    let (ended, open) = (InvocationId::new(), InvocationId::new());
+    let ended = InvocationId::new();
+    let open = InvocationId::new();
     let of = |kind, id, outcome| Record {
         facets: Some(facets("a.b", "ann", outcome)),
         ..call_record(kind, id)

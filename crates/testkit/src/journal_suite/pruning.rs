@@ -167,7 +167,8 @@ async fn what_went_is_found_no_more<J: Journal>(journal: &J) {
         .expect("prune")
         .expect("something goes");
     assert_eq!(journal.records_of(call).await.expect("records"), []);
-    let (session, id) = (SessionId::new("s"), request.request.expect("its key").id);
+    let session = SessionId::new("s");
+    let id = request.request.expect("its key").id;
     assert_eq!(
         journal.find_request(&session, &id).await.expect("request"),
         None
@@ -203,7 +204,8 @@ async fn a_cut_of_everything_leaves_its_own_record<J: Journal>(journal: &J) {
 
 async fn what_is_still_needed_stays<J: Journal>(journal: &J) {
     put(journal, end(1)).await;
-    let (done, open) = (InvocationId::new(), InvocationId::new());
+    let done = InvocationId::new();
+    let open = InvocationId::new();
     put(journal, on(1, call_record(RecordKind::Accepted, done))).await;
     put(journal, on(2, call_record(RecordKind::Started, open))).await;
     put(journal, on(3, call_record(RecordKind::Ended, done))).await;
@@ -240,7 +242,8 @@ async fn no_call_is_divided<J: Journal>(journal: &J) {
             held: Some((2, Hold::DividedCall(call)))
         }
     );
-    let (session, id) = (SessionId::new("s"), request.request.expect("its key").id);
+    let session = SessionId::new("s");
+    let id = request.request.expect("its key").id;
     let known = journal.find_request(&session, &id).await.expect("request");
     assert_eq!(known.map(|row| row.seq), Some(2), "a repeat is still known");
     let report = prune_before(journal, 6).await;

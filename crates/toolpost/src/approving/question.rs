@@ -62,10 +62,8 @@ pub(crate) fn card(
             styled(DIM, question.ask_id)
         ),
     );
-    let (name, role) = (
-        spelled_out(question.principal.name.as_str()),
-        question.principal.role.as_str(),
-    );
+    let name = spelled_out(question.principal.name.as_str());
+    let role = question.principal.role.as_str();
     page.line(
         "from",
         &format!(
@@ -73,7 +71,8 @@ pub(crate) fn card(
             spelled_out(question.session_id.as_str())
         ),
     );
-    let (tool, id) = (spelled_out(&question.tool), question.tool_id.as_str());
+    let tool = spelled_out(&question.tool);
+    let id = question.tool_id.as_str();
     page.line(
         "tool",
         &if id == tool {
@@ -267,7 +266,8 @@ impl QuestionCard {
 
 /// A file as the command names it, with its real place where the name tells another.
 fn placed_file(file: &ProgramFile) -> String {
-    let (name, path) = (spelled_out(&file.name), spelled_out(&file.path));
+    let name = spelled_out(&file.name);
+    let path = spelled_out(&file.path);
     let is_plain = path.ends_with(name.trim_start_matches("./"));
     let place = if is_plain {
         String::new()

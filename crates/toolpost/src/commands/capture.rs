@@ -87,7 +87,8 @@ pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<Exit> {
     let cassette =
         replay::record_cassette(&reader, Recorder::of_all())?.unwrap_or_else(|| Cassette::of([]));
     environment::write_cassette(&arguments.output, &cassette)?;
-    let (calls, file) = (cassette.calls.len(), arguments.output.display());
+    let calls = cassette.calls.len();
+    let file = arguments.output.display();
     if calls == 0 {
         terminal::warn(format_args!(
             "the command called no tool, so {file} holds no call"

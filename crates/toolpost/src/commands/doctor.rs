@@ -215,7 +215,8 @@ async fn tools_of(mut host: ReachedHost) -> Vec<DoctorFinding> {
 fn configuration(settings: &CommandSettings) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     for file in &settings.files {
-        let (path, origin) = (file.path.display(), file.origin.as_str());
+        let path = file.path.display();
+        let origin = file.origin.as_str();
         findings.push(match (file.standing, &file.broken) {
             (None, _) => continue,
             (_, Some(broken)) => DoctorFinding::bad(

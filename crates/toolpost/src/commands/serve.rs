@@ -159,7 +159,8 @@ pub(crate) async fn converse(
     protocol: Option<StdioProtocol>,
     role: PrincipalRole,
 ) {
-    let (input, output) = (std::io::stdin(), std::io::stdout());
+    let input = std::io::stdin();
+    let output = std::io::stdout();
     match protocol {
         Some(StdioProtocol::Mcp) => server.converse_mcp(role, input, output).await,
         Some(StdioProtocol::A2e) | None => server.converse(input, output).await,

@@ -122,7 +122,8 @@ async fn watch(
     let mut frames = interval(FRAME);
     frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut receiver = Receiver::default();
-    let (mut live, mut doubt) = (OpenCallTracker::default(), Doubt::default());
+    let mut live = OpenCallTracker::default();
+    let mut doubt = Doubt::default();
     let end = loop {
         tokio::select! {
             biased;

@@ -79,7 +79,8 @@ fn check(path: &Path, what: &str, guarded: &FileOwnerRequirement) -> anyhow::Res
     let shown = path.display();
     let metadata =
         std::fs::metadata(path).with_context(|| format!("{what} `{shown}` cannot be looked at"))?;
-    let (owner, others) = (metadata.uid(), metadata.mode());
+    let owner = metadata.uid();
+    let others = metadata.mode();
     let (mine, writers) = match guarded {
         FileOwnerRequirement::Root => (false, 0o022),
         FileOwnerRequirement::RootOrMe => (true, 0o022),

@@ -85,7 +85,8 @@ async fn every_call_is_answered_when_the_host_crashes() {
         .map_or(CALLS, |text| text.parse().expect("a number"));
     let home = Home::new();
     let mut served = Served::start(&home, &["--mode", "edits"]);
-    let (address, token) = (served.address.to_string(), Served::token(&home));
+    let address = served.address.to_string();
+    let token = Served::token(&home);
     let (tell, mut answered) = mpsc::channel(64);
     let agents: Vec<_> = (0..AGENTS)
         .map(|name| {
@@ -100,7 +101,8 @@ async fn every_call_is_answered_when_the_host_crashes() {
         })
         .collect();
     drop(tell);
-    let (mut done, mut kills) = (0, 0);
+    let mut done = 0;
+    let mut kills = 0;
     while answered.recv().await.is_some() {
         done += 1;
         if kills < KILLS && done > (kills + 1) * calls / (KILLS + 2) {

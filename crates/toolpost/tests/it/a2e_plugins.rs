@@ -63,7 +63,8 @@ impl PluginHost {
             "amplifier: {{ python: '{}', core: stand_in }}\napprovals: {{ timeout: 2s }}\n",
             python()
         ));
-        let (file, sdk) = (folder.join("host.yaml"), fixtures().join("sdk"));
+        let file = folder.join("host.yaml");
+        let sdk = fixtures().join("sdk");
         let mut all = vec![
             "serve",
             "--stdio",

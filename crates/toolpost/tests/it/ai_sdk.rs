@@ -65,7 +65,9 @@ fn check(package: &str) {
     assert!(told.status.success(), "{package}: {rest:?}");
     let parts: Value = serde_json::from_slice(&told.stdout).expect("the parts of the message");
     let facts = |part: &Value| {
-        let (kind, tool, state) = (&part["type"], &part["toolName"], &part["state"]);
+        let kind = &part["type"];
+        let tool = &part["toolName"];
+        let state = &part["state"];
         json!([kind, tool, state, part["input"]["path"]])
     };
     let seen: Vec<Value> = parts.as_array().unwrap().iter().map(facts).collect();

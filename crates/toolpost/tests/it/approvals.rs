@@ -118,7 +118,8 @@ fn an_operator_edits_the_branch_of_a_push_and_the_record_tells_it_all() {
     let config = "rules:\n  - { rule: 'ask shell(git push *)', reason: pushes are looked at }\n\
                   roots: [{ path: remote.git, access: write }]\nprotect: { git: false }\n";
     let bench = Bench::new(config);
-    let (home, workspace) = (&bench.home, bench.home.workspace());
+    let home = &bench.home;
+    let workspace = bench.home.workspace();
     let remote = workspace.parent().unwrap().join("remote.git");
     git(
         workspace.parent().unwrap(),

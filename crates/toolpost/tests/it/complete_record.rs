@@ -272,10 +272,8 @@ fn check_inputs(exported: &Exported) {
         .about("edit", "input_mutation")
         .iter()
         .map(|change| {
-            let (from, to) = (
-                exported.input(&change["from_input_ref"]),
-                exported.input(&change["to_input_ref"]),
-            );
+            let from = exported.input(&change["from_input_ref"]);
+            let to = exported.input(&change["to_input_ref"]);
             (
                 text(&change["source_type"]).to_owned(),
                 from.clone(),

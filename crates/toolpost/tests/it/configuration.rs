@@ -97,7 +97,8 @@ fn paths_on_the_command_line_are_those_of_the_current_folder() {
     };
     let place = ["--workspace", "../workspace", "--data-dir", "../data"];
     let all = |words: &[&'static str]| [words, &place].concat();
-    let (data, told) = (folder.join("data"), folder.display());
+    let data = folder.join("data");
+    let told = folder.display();
     let doctor = run(&[
         "doctor",
         "--workspace",

@@ -85,18 +85,12 @@ fn check_references(lines: &[Value]) {
             .map(|line| line[field].as_str().unwrap())
             .collect()
     };
-    let (tools, surfaces) = (
-        known("tool_declaration", "tool_id"),
-        known("tool_surface", "surface_id"),
-    );
-    let (decisions, policies) = (
-        known("permission_decision", "decision_id"),
-        known("scheduler_policy", "scheduler_policy_id"),
-    );
-    let (calls, results) = (
-        known("invocation", "invocation_id"),
-        known("result", "result_id"),
-    );
+    let tools = known("tool_declaration", "tool_id");
+    let surfaces = known("tool_surface", "surface_id");
+    let decisions = known("permission_decision", "decision_id");
+    let policies = known("scheduler_policy", "scheduler_policy_id");
+    let calls = known("invocation", "invocation_id");
+    let results = known("result", "result_id");
     assert!(!calls.is_empty());
     for call in of(lines, "invocation") {
         let name = |field: &str| call[field].as_str().unwrap();

@@ -17,10 +17,8 @@ use self::peer::{Peer, Running, generated, run_python};
 use crate::workshop::PATIENCE;
 
 fn planned(config: &Value) -> PlannedModule {
-    let (id, place) = (
-        ModuleId::new("tool-worker"),
-        "plan.yaml: tools[0]".to_owned(),
-    );
+    let id = ModuleId::new("tool-worker");
+    let place = "plan.yaml: tools[0]".to_owned();
     let config = config.as_object().unwrap().clone();
     PlannedModule {
         kind: ModuleKind::Tool,

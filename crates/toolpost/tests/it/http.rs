@@ -162,7 +162,8 @@ impl Http {
             .nth(1)
             .and_then(|status| status.parse().ok())
             .ok_or_else(cut)?;
-        let (mut length, mut is_chunked) = (None, false);
+        let mut length = None;
+        let mut is_chunked = false;
         self.headers.clear();
         loop {
             line.clear();

@@ -80,7 +80,9 @@ fn calls_are_found_by_what_they_are_and_what_was_said_newest_first() {
             "{filters:?}"
         );
     };
-    let (echo, write, read) = ("host.echo", "files.write_file", "files.read_file");
+    let echo = "host.echo";
+    let write = "files.write_file";
+    let read = "files.read_file";
     check(&[], &["no_such_tool", read, write, echo]);
     check(&["-n", "2"], &["no_such_tool", read]);
     check(&["--tool", "write_file"], &[write]);

@@ -208,7 +208,8 @@ fn row(agent: &mut Http, operator: &mut Http, wire: &str) -> (String, String, St
 fn check(naming: &str, more: &str, expected: &[(&str, &str, &str)]) {
     let home = crowded(naming, more);
     let host = serve(&home);
-    let (mut agent, mut operator) = (host.connect(&home), host.socket(&home));
+    let mut agent = host.connect(&home);
+    let mut operator = host.socket(&home);
     let found = listed(&mut operator);
     let wanted: BTreeMap<String, String> = expected
         .iter()

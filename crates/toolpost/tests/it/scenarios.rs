@@ -43,7 +43,8 @@ impl Scene {
         .unwrap();
         prepare(&home);
         let served = Served::spawn(&mut command(&home, &["serve", "--http", "127.0.0.1:0"]));
-        let (agent, operator) = (served.connect(&home), served.socket(&home));
+        let agent = served.connect(&home);
+        let operator = served.socket(&home);
         Self {
             home,
             served,

@@ -152,7 +152,8 @@ pub(super) fn streamed(
     body: &serde_json::Value,
 ) -> String {
     let mut stream = TcpStream::connect(served.address).unwrap();
-    let (token, body) = (Served::token(home), body.to_string());
+    let token = Served::token(home);
+    let body = body.to_string();
     write!(
         stream,
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nAccept: text/event-stream\r\n\

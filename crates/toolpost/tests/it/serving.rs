@@ -169,7 +169,8 @@ fn a_second_signal_ends_a_host_at_once() {
         .set_len(1 << 40)
         .unwrap();
     let served = Served::start(&home, &[]);
-    let (mut http, mut other) = (served.connect(&home), served.connect(&home));
+    let mut http = served.connect(&home);
+    let mut other = served.connect(&home);
     http.get("/tools/file_info").unwrap();
     // A terabyte is hashed for far longer than a host waits for its calls.
     let caller =

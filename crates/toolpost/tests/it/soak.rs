@@ -33,7 +33,8 @@ fn mixed_traffic_leaves_the_host_as_it_was() {
     println!("soak: {seconds} s, seed {seed}");
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut dice = Dice(seed);
-    let (steady_dice, fault_dice) = (dice.fork(), dice.fork());
+    let steady_dice = dice.fork();
+    let fault_dice = dice.fork();
     let ledger = Ledger::default();
     thread::scope(|scope| {
         scope.spawn(|| steady::run(&ledger, steady_dice, end));

@@ -201,10 +201,8 @@ fn a_host_is_watched_by_its_address_also_over_a_restart() {
     let home = Home::new();
     home.write("notes.txt", "remember\n");
     let served = Served::start(&home, &[]);
-    let (address, url) = (
-        served.address.to_string(),
-        format!("http://{}", served.address),
-    );
+    let address = served.address.to_string();
+    let url = format!("http://{}", served.address);
     let watching = Watching::start(&mut watch_url(&home, &url, &["--from", "start"]));
     served
         .connect(&home)

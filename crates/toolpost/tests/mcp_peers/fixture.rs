@@ -236,7 +236,8 @@ impl Inner {
             tokio::time::sleep(PAUSE).await;
         }
         for done in entries(does, "progress") {
-            let (done, total) = (done.as_u64(), Some(100));
+            let done = done.as_u64();
+            let total = Some(100);
             call.context.progress(ToolProgress {
                 message: String::new(),
                 percent: None,
@@ -354,7 +355,8 @@ fn filled(value: &Value, given: &Value) -> Value {
 
 /// MCP's content as the host has it.
 fn content(piece: &Value) -> ResultContent {
-    let (data, media_type) = (text(&piece["data"]), text(&piece["mimeType"]));
+    let data = text(&piece["data"]);
+    let media_type = text(&piece["mimeType"]);
     match piece["type"].as_str() {
         Some("image") => ResultContent::Image { data, media_type },
         Some("audio") => ResultContent::Audio { data, media_type },

@@ -95,7 +95,8 @@ fn scenarios(said: &str) -> Vec<Scenario> {
         let mut figures = figures
             .split_whitespace()
             .filter_map(|word| word.parse().ok());
-        let (passed, failed) = (figures.next()?, figures.next()?);
+        let passed = figures.next()?;
+        let failed = figures.next()?;
         let required = !unscored.contains(&name);
         Some(Scenario {
             name: name.to_owned(),

@@ -40,10 +40,8 @@ fn compiled(cache: &Path) -> Vec<(String, Vec<u8>)> {
 #[tokio::test]
 async fn what_was_compiled_is_found_again_and_mended_where_it_is_damaged() {
     let workshop = Workshop::new();
-    let (cache, path) = (
-        workshop.folder.path().join("cache"),
-        workshop.component(ECHO),
-    );
+    let cache = workshop.folder.path().join("cache");
+    let path = workshop.component(ECHO);
     start(&cache, &path).await;
     let [(name, whole)] = compiled(&cache).try_into().unwrap();
 
@@ -66,10 +64,8 @@ async fn what_was_compiled_is_found_again_and_mended_where_it_is_damaged() {
 #[tokio::test]
 async fn a_cache_that_cannot_be_written_costs_nothing_but_time() {
     let workshop = Workshop::new();
-    let (cache, path) = (
-        workshop.folder.path().join("cache"),
-        workshop.component(ECHO),
-    );
+    let cache = workshop.folder.path().join("cache");
+    let path = workshop.component(ECHO);
     start(&cache, &path).await;
     let [(name, _)] = compiled(&cache).try_into().unwrap();
     // A folder in the file's place: neither can it be read, nor can a file be moved there.

@@ -84,7 +84,8 @@ async fn calls_of_a_session_run_on_its_instance_one_after_another() {
     let host = Workshop::new().host(BEHAVIOURS, per_session()).await;
     let calls: Vec<_> = (0..8)
         .map(|_| {
-            let (request, host) = (host.request("count", json!({})), host.host.clone());
+            let request = host.request("count", json!({}));
+            let host = host.host.clone();
             tokio::spawn(async move { host.call(request).await.result().model_text() })
         })
         .collect();

@@ -147,7 +147,8 @@ async fn guests_that_compute_let_others_run_on_the_same_thread() {
     for _ in 0..3 {
         spinning.push(host.host.start(host.request("spin", json!({}))).await);
     }
-    let (request, calling) = (host.request("count", json!({})), host.host.clone());
+    let request = host.request("count", json!({}));
+    let calling = host.host.clone();
     let counted =
         tokio::spawn(async move { calling.call(request).await.result().outcome.is_success() });
     assert!(counted.await.unwrap());
@@ -171,7 +172,8 @@ async fn many_calls_at_once_all_get_their_turn() {
         .await;
     let calls: Vec<_> = (0..300)
         .map(|_| {
-            let (request, host) = (host.request("count", json!({})), host.host.clone());
+            let request = host.request("count", json!({}));
+            let host = host.host.clone();
             tokio::spawn(async move { host.call(request).await.result().model_text() })
         })
         .collect();

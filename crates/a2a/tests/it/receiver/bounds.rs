@@ -85,10 +85,8 @@ fn what_is_held_stays_within_bounds_whatever_comes() {
         ..ReceiverBounds::default()
     });
     for n in 0..5_000_u32 {
-        let (id, long) = (
-            format!("{}-{n}", "i".repeat(40)),
-            "x".repeat(n as usize % 700),
-        );
+        let id = format!("{}-{n}", "i".repeat(40));
+        let long = "x".repeat(n as usize % 700);
         let name = ["tool-input-delta", "tool-call", "tool-result", "tool-error"][n as usize % 4];
         receiver.receive_value(&json!({ "type": name, "toolCallId": id, "toolName": long, "delta": long, "input": long, "output": long, "error": long }));
         // Records of sizes are small, but they are something.

@@ -13,9 +13,11 @@ use toolpost_a2a::{
 use super::{flying, with};
 
 fn events() -> [ToolEvent; 3] {
-    let (tool_call_id, tool_name) = ("c1".to_owned(), "add".to_owned());
+    let tool_call_id = "c1".to_owned();
+    let tool_name = "add".to_owned();
     let input = json!({ "a": 2 });
-    let (id, name) = (tool_call_id.clone(), tool_name.clone());
+    let id = tool_call_id.clone();
+    let name = tool_name.clone();
     let started_at = Some("2026-11-15T19:29:16.292Z".to_owned());
     [
         ToolEvent::Call {
@@ -122,7 +124,8 @@ fn streams_and_snapshots_of_both_dialects() {
 
 #[test]
 fn a_stream_in_the_words_of_the_ai_sdk() {
-    let (mut stream, mut receiver) = (UiStream::new(), Receiver::default());
+    let mut stream = UiStream::new();
+    let mut receiver = Receiver::default();
     for chunk in events().iter().flat_map(|event| stream.chunks(event)) {
         receiver
             .receive(&serde_json::to_string(&chunk).unwrap())

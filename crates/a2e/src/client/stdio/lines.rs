@@ -32,7 +32,8 @@ impl LineSplitter {
 
     pub(super) fn feed(&mut self, mut piece: &[u8], each: &mut impl FnMut(Split<'_>)) {
         while let Some(end) = memchr::memchr(b'\n', piece) {
-            let (line, rest) = (&piece[..end], &piece[end + 1..]);
+            let line = &piece[..end];
+            let rest = &piece[end + 1..];
             if self.pending.is_empty() && line.len() <= self.limit {
                 whole(line, each);
             } else {
@@ -94,7 +95,8 @@ mod tests {
             Split::TooLong(head) => found.push((false, head.to_vec())),
         };
         let mut splitter = LineSplitter::new(limit);
-        let (mut rest, mut cuts) = (text, cuts.iter().cycle());
+        let mut rest = text;
+        let mut cuts = cuts.iter().cycle();
         while !rest.is_empty() {
             let (piece, after) = rest.split_at((*cuts.next().unwrap()).clamp(1, rest.len()));
             splitter.feed(piece, &mut each);

@@ -95,7 +95,8 @@ impl DecidedBody {
 
     /// What a call hears. `None`: what was approved is not all on record.
     pub(super) fn word(&self) -> Option<ApprovalAnswer> {
-        let (ask_id, by) = (self.ask_id, self.by.clone());
+        let ask_id = self.ask_id;
+        let by = self.by.clone();
         match &self.verdict {
             Verdict::Deny { feedback } => Some(ApprovalAnswer::No(No {
                 ask_id,
@@ -105,7 +106,8 @@ impl DecidedBody {
             Verdict::Allow { .. } if self.redacted => None,
             Verdict::Allow { arguments, .. } => {
                 let approves = self.approves?;
-                let (arguments, programs) = (arguments.clone(), self.programs.clone());
+                let arguments = arguments.clone();
+                let programs = self.programs.clone();
                 Some(ApprovalAnswer::Yes(Yes {
                     ask_id,
                     by,
@@ -135,7 +137,8 @@ impl LeftBehind {
             RecordKind::Accepted | RecordKind::Asked | RecordKind::Started => {
                 let Some(mut way) = way() else { return };
                 if let Some(call) = way.call.take() {
-                    let (session, request) = (session.clone(), row.record.request.clone());
+                    let session = session.clone();
+                    let request = row.record.request.clone();
                     let open = OpenCall {
                         id,
                         session,

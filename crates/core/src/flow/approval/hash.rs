@@ -204,7 +204,8 @@ mod tests {
         let mut newer = declaration.clone();
         newer.version = "2".to_owned();
         let other = Declaration::new("a.c".parse().unwrap(), "");
-        let (write, agent) = (Effects::of(EffectClass::Write), Principal::agent("a"));
+        let write = Effects::of(EffectClass::Write);
+        let agent = Principal::agent("a");
         let read_a = write
             .clone()
             .using(ResourceKey::path("/a"), ResourceAccess::Read);
@@ -215,7 +216,8 @@ mod tests {
             .clone()
             .confined_by(toolpost_model::SandboxProfile::ReadOnly);
         let cautioned = write.clone().with_caution("mind");
-        let (operator, salt) = (Principal::operator("a"), Salt::new());
+        let operator = Principal::operator("a");
+        let salt = Salt::new();
         let cases = [
             (&declaration, &write, &agent, None),
             (&newer, &write, &agent, None),
@@ -239,7 +241,8 @@ mod tests {
     #[test]
     fn every_file_counts_with_its_name_its_place_and_its_content() {
         let file = |name: &str, path: &str, content: ProgramContent| {
-            let (name, path) = (name.to_owned(), path.to_owned());
+            let name = name.to_owned();
+            let path = path.to_owned();
             ProgramFile {
                 name,
                 path,
@@ -251,7 +254,8 @@ mod tests {
             bytes,
         };
         let identity = |changed_at: &str| {
-            let (inode, changed_at) = ("1:2".to_owned(), changed_at.to_owned());
+            let inode = "1:2".to_owned();
+            let changed_at = changed_at.to_owned();
             ProgramContent::Identity {
                 bytes: 1,
                 inode,
@@ -285,7 +289,8 @@ mod tests {
             )],
         ];
         let declaration = Declaration::new("a.b".parse().unwrap(), "");
-        let (effects, agent) = (Effects::unknown(), Principal::agent("a"));
+        let effects = Effects::unknown();
+        let agent = Principal::agent("a");
         let hashes: std::collections::HashSet<CallHash> = sets
             .iter()
             .map(|set| call_hash(&declaration, &json!({}), &effects, set, &agent, None))

@@ -77,7 +77,8 @@ pub(crate) fn draft(
     terms: &Terms,
 ) -> Option<ApprovalQuestion> {
     let resolved = call.resolved.as_ref()?;
-    let (effects, decision) = (call.effects.as_ref()?, call.decision.as_ref()?);
+    let effects = call.effects.as_ref()?;
+    let decision = call.decision.as_ref()?;
     let facts = PermissionFacts {
         declaration: resolved.entry.declaration(),
         input: call.inputs.permission.as_ref(),

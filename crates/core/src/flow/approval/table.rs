@@ -107,7 +107,8 @@ pub(crate) enum VerdictAdmission {
 
 impl Questions {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
-        let (table, changes) = (Mutex::default(), watch::Sender::new(0));
+        let table = Mutex::default();
+        let changes = watch::Sender::new(0);
         Arc::new(Self {
             table,
             changes,
@@ -151,7 +152,8 @@ impl Questions {
             && let Some(question) = table.open.get_mut(id)
         {
             question.waiting.push(waiter);
-            let (draft, word) = (Arc::clone(&question.draft), question.word.subscribe());
+            let draft = Arc::clone(&question.draft);
+            let word = question.word.subscribe();
             self.changed();
             return QuestionAdmission::Joined(QuestionWaiter {
                 questions: Arc::clone(self),
@@ -160,11 +162,9 @@ impl Questions {
                 word,
             });
         }
-        let (ask_id, draft, word) = (
-            draft.request.ask_id,
-            Arc::new(draft),
-            watch::Sender::new(None),
-        );
+        let ask_id = draft.request.ask_id;
+        let draft = Arc::new(draft);
+        let word = watch::Sender::new(None);
         let questions = Arc::clone(self);
         let seat = QuestionWaiter {
             questions,
@@ -173,7 +173,8 @@ impl Questions {
             word: word.subscribe(),
         };
         table.by_key.insert(key, ask_id);
-        let (standing, waiting) = (QuestionState::Opening, vec![waiter]);
+        let standing = QuestionState::Opening;
+        let waiting = vec![waiter];
         table.open.insert(
             ask_id,
             QuestionEntry {
@@ -188,14 +189,16 @@ impl Questions {
 
     /// Puts a question back on the table that nobody waits for: its caller was told to come again.
     pub(crate) fn restore(&self, draft: ApprovalQuestion) {
-        let (key, ask_id) = (draft.key(), draft.request.ask_id);
+        let key = draft.key();
+        let ask_id = draft.request.ask_id;
         let table = &mut *self.table.lock();
         let is_known = table.by_key.contains_key(&key) || table.open.contains_key(&ask_id);
         if is_known || table.has_room(&key.principal, self.limit).is_err() {
             return;
         }
         table.by_key.insert(key, ask_id);
-        let (draft, word) = (Arc::new(draft), watch::Sender::new(None));
+        let draft = Arc::new(draft);
+        let word = watch::Sender::new(None);
         table.open.insert(
             ask_id,
             QuestionEntry {
@@ -292,7 +295,8 @@ impl Questions {
             return VerdictAdmission::Closed(QuestionClosure::Expired);
         }
         question.standing = QuestionState::Deciding;
-        let (draft, waiting) = (Arc::clone(&question.draft), question.waiting.len());
+        let draft = Arc::clone(&question.draft);
+        let waiting = question.waiting.len();
         let session = question.session();
         VerdictAdmission::Deciding(Deciding {
             questions: Arc::clone(self),
@@ -305,7 +309,8 @@ impl Questions {
 
     /// Ends what nobody answered in time. Returns when the next question runs out.
     pub(crate) fn expire(&self) -> Option<Instant> {
-        let (table, now) = (&mut *self.table.lock(), Instant::now());
+        let table = &mut *self.table.lock();
+        let now = Instant::now();
         table.late.retain(|_, late| late.until > now);
         let open = || {
             table
@@ -365,7 +370,8 @@ impl Questions {
 impl QuestionTable {
     /// A caller may take half of the room, so that nobody keeps the others from asking.
     fn has_room(&self, principal: &Principal, limit: usize) -> Result<(), TableFull> {
-        let (mut all, mut own) = (0, 0);
+        let mut all = 0;
+        let mut own = 0;
         for question in self.open.values() {
             let calls = question.waiting.len().max(1);
             all += calls;
@@ -515,7 +521,8 @@ impl Deciding {
     ) {
         self.is_over = true;
         if let Some(until) = kept_until {
-            let (key, without_files) = (self.draft.key(), self.draft.hashes.without_files);
+            let key = self.draft.key();
+            let without_files = self.draft.hashes.without_files;
             self.questions.keep(ApprovalGrant {
                 key,
                 without_files,

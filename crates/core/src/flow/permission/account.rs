@@ -150,7 +150,8 @@ fn spoken<'a>(hearing: &Hearing<'a>) -> Vec<(&'a Rule, Vec<String>)> {
 
 /// Whether a rule is about this tool, this class, or something of the kind that the call touches.
 fn is_about(rule: &Rule, hearing: &Hearing<'_>) -> bool {
-    let (declaration, parts) = (hearing.facts.declaration, &hearing.parts.all);
+    let declaration = hearing.facts.declaration;
+    let parts = &hearing.parts.all;
     let any = |wanted: fn(&Subject) -> bool| parts.iter().any(|part| wanted(&part.subject));
     let has_class = |class: EffectClass| {
         class == hearing.facts.effects.class

@@ -227,7 +227,8 @@ impl<'a> Hearing<'a> {
 
     /// The rules of a layer whose matchers fit a part.
     fn exact(&self, layer: &RuleLayer<'a>, part: &PermissionPart) -> Vec<RulePosition> {
-        let (snapshot, tool) = (layer.snapshot, &layer.tool);
+        let snapshot = layer.snapshot;
+        let tool = &layer.tool;
         let mut found;
         match &part.subject {
             Subject::Command(command) => {

@@ -44,10 +44,8 @@ impl Matcher {
         if matches!(text.trim(), "*" | "**") {
             return Ok(Self::Anything);
         }
-        let (command, path) = (
-            text.parse::<CommandPattern>(),
-            PathPattern::parse(text, places),
-        );
+        let command = text.parse::<CommandPattern>();
+        let path = PathPattern::parse(text, places);
         let url = UrlPattern::parse(text).ok();
         match (command, path, url) {
             (Err(error), Err(_), None) => Err(error.into()),

@@ -219,7 +219,8 @@ impl<'a> PermissionPartCollector<'a> {
         let paths = uses
             .iter()
             .filter_map(|one| Some((one.key.as_str().strip_prefix("path:")?, one.access)));
-        let (mut read, mut above) = (Vec::new(), HashSet::new());
+        let mut read = Vec::new();
+        let mut above = HashSet::new();
         for (seen, (path, access)) in paths.enumerate() {
             if seen >= MAX_PARTS {
                 self.too_many(kind_of(access));

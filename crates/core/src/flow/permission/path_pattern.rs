@@ -306,7 +306,10 @@ type Braces<'a> = (&'a str, Vec<&'a str>, &'a str);
 
 /// The first pair of braces: what stands before it, its choices, what stands after.
 fn first_braces(text: &str) -> Result<Option<Braces<'_>>, BraceProblem> {
-    let (mut open, mut depth, mut from, mut escaped) = (None, 0_usize, 0, false);
+    let mut open = None;
+    let mut depth = 0_usize;
+    let mut from = 0;
+    let mut escaped = false;
     let mut choices = Vec::new();
     for (at, c) in text.char_indices() {
         if std::mem::take(&mut escaped) {

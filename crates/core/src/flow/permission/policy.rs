@@ -117,7 +117,8 @@ impl Policy {
 
     /// A policy from rule lines, without a workspace: for embedders whose rules name tools and classes, and tests.
     pub fn of(mode: PermissionMode, lines: &[&str]) -> Result<Self, Vec<RuleProblem>> {
-        let (mut rules, mut problems) = (Vec::new(), Vec::new());
+        let mut rules = Vec::new();
+        let mut problems = Vec::new();
         for line in lines {
             match Rule::parse(line, RuleOrigin::Cli, "code") {
                 Ok(rule) => rules.push(rule),
@@ -186,7 +187,9 @@ impl PolicyEngine for Policy {
     fn denies_outright(&self, declaration: &Declaration, class: Option<EffectClass>) -> bool {
         // Nobody has called yet, so only rules that hold for everybody and for ever count.
         let for_all = |rule: &Rule| rule.principal.is_none() && rule.expires.is_none();
-        let (mut strictest, mut could_allow, mut could_answer) = (None, false, false);
+        let mut strictest = None;
+        let mut could_allow = false;
+        let mut could_answer = false;
         for layer in &self.layers {
             let tool = layer.of_tool(declaration);
             let unconditional = |rule: &Rule| match &rule.selector {

@@ -72,7 +72,8 @@ impl Snapshot {
         rules: Vec<Rule>,
         places: &PathBaseFolders,
     ) -> Result<Self, Vec<RuleProblem>> {
-        let (mut snapshot, mut problems) = (Self::default(), Vec::new());
+        let mut snapshot = Self::default();
+        let mut problems = Vec::new();
         for rule in rules {
             let said = match compiled(rule, places) {
                 Ok(compiled) => {

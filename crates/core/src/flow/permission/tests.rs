@@ -30,7 +30,8 @@ fn check(mode: PermissionMode, rules: &[&str], class: EffectClass, expected: Beh
         .collect();
     let policy = policy(mode, rules);
     let declaration = native("files.write_file");
-    let (effects, principal) = (Effects::of(class), Principal::agent("a"));
+    let effects = Effects::of(class);
+    let principal = Principal::agent("a");
     let facts = PermissionFacts {
         declaration: &declaration,
         input: None,
@@ -129,7 +130,8 @@ fn a_call_that_deserves_caution_asks_whatever_allows_it_and_stays_denied_where_i
 fn a_tool_that_wants_a_person_asks_in_every_mode() {
     let mut declaration = native("a.b");
     declaration.interface.permission.approval_required = true;
-    let (effects, principal) = (Effects::of(EffectClass::Read), Principal::agent("a"));
+    let effects = Effects::of(EffectClass::Read);
+    let principal = Principal::agent("a");
     let facts = PermissionFacts {
         declaration: &declaration,
         input: None,

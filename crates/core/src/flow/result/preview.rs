@@ -63,7 +63,8 @@ fn value_bound(json: &str) -> usize {
 /// Two thirds of the room for the beginning, the rest for the end: logs tell at their end how they went. Whole lines,
 /// where lines are not much longer than the room.
 pub(super) fn of_text(text: &str, room: usize) -> Preview {
-    let (first, last) = (room - room / 3, room / 3);
+    let first = room - room / 3;
+    let last = room / 3;
     let head_end = text
         .char_indices()
         .nth(first)
@@ -76,7 +77,8 @@ pub(super) fn of_text(text: &str, room: usize) -> Preview {
             .nth(last - 1)
             .map_or(0, |(byte, _)| byte),
     };
-    let (head, tail) = (&text[..head_end], &text[tail_start.max(head_end)..]);
+    let head = &text[..head_end];
+    let tail = &text[tail_start.max(head_end)..];
     let whole_head = head
         .rfind('\n')
         .map(|at| &head[..=at])

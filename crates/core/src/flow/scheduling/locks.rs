@@ -196,7 +196,8 @@ pub(super) fn collide(a: &ResourceUse, b: &ResourceUse) -> bool {
     if a.access == ResourceAccess::Read && b.access == ResourceAccess::Read {
         return false;
     }
-    let (a, b) = (a.key.as_str(), b.key.as_str());
+    let a = a.key.as_str();
+    let b = b.key.as_str();
     is_beneath(a, b) || is_beneath(b, a)
 }
 

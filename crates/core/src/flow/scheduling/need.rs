@@ -109,7 +109,8 @@ impl AdmissionNeeds {
             });
         }
         let parent = parent.map(|parent| parent.id);
-        let (principal, session) = (principal.clone(), session.clone());
+        let principal = principal.clone();
+        let session = session.clone();
         Ok(Self {
             call,
             principal,

@@ -201,13 +201,11 @@ impl Principals {
         ticket: QueueTicket,
     ) {
         self.arrivals += 1;
-        let (session_most, served) = (
-            self.session_most,
-            ServedAt {
-                given: self.given,
-                arrival: self.arrivals,
-            },
-        );
+        let session_most = self.session_most;
+        let served = ServedAt {
+            given: self.given,
+            arrival: self.arrivals,
+        };
         let load = self.load(&need.principal);
         if load.turns.is_none() {
             load.served = served;

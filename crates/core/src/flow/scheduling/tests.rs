@@ -62,7 +62,8 @@ fn wanted_by<'a>(
     session: &'a SessionId,
     effects: &'a Effects,
 ) -> AdmissionRequest<'a> {
-    let (call, alone) = (InvocationId::new(), !effects.concurrency_safe);
+    let call = InvocationId::new();
+    let alone = !effects.concurrency_safe;
     AdmissionRequest {
         call,
         principal,
@@ -323,7 +324,8 @@ fn a_call_of_a_limited_tool_gets_its_turn_in_a_busy_session() {
         }]
     };
     let limited = |who: &str| {
-        let (session, effects) = (session(who), read("/x"));
+        let session = session(who);
+        let effects = read("/x");
         let wanted = AdmissionRequest {
             bounds: one(),
             ..wanted(&session, &effects)
@@ -369,8 +371,10 @@ fn a_call_of_a_limited_tool_gets_its_turn_in_a_busy_session() {
 #[test]
 fn two_nested_calls_that_would_wait_for_each_other_do_not() {
     let scheduler = scheduler(4, 4, 16);
-    let (one, two) = (InvocationId::new(), InvocationId::new());
-    let (left, right) = (write("/left"), write("/right"));
+    let one = InvocationId::new();
+    let two = InvocationId::new();
+    let left = write("/left");
+    let right = write("/right");
     let admit = |call, effects: &Effects, parent: Option<&Parent>| {
         let session = session("a");
         scheduler
@@ -394,7 +398,8 @@ fn two_nested_calls_that_would_wait_for_each_other_do_not() {
         deadline: std::time::Instant::now(),
         held: effects.uses.clone(),
     };
-    let (of_one, of_two) = (parent(one, &left), parent(two, &right));
+    let of_one = parent(one, &left);
+    let of_two = parent(two, &right);
     let session = session("a");
     let nested = AdmissionRequest {
         parent: Some(&of_one),
@@ -501,7 +506,8 @@ fn whoever_has_to_queue_is_told_for_what() {
     let scheduler = scheduler(4, 4, 4);
     let held = runs(&scheduler, "a", &write("/w"));
     let told = std::sync::Mutex::new(Vec::new());
-    let (who, effects) = (session("a"), read("/w/x"));
+    let who = session("a");
+    let effects = read("/w/x");
     let waiting = scheduler.admit(wanted(&who, &effects), |reasons| {
         told.lock().unwrap().extend(reasons);
     });

@@ -198,22 +198,22 @@ impl HostInner {
         arguments: &Value,
         body: &mut DecidedBody,
     ) -> Result<(CallHash, Vec<Rule>), ApprovalError> {
-        let (request, resolved) = (&deciding.draft.request, &deciding.about().resolved);
+        let request = &deciding.draft.request;
+        let resolved = &deciding.about().resolved;
         if request.redacted {
             return Err(ApprovalError::Redacted);
         }
         let fault = |at: &str, expected: String, given: &str| {
-            let (at, given) = (at.to_owned(), given.to_owned());
+            let at = at.to_owned();
+            let given = given.to_owned();
             ApprovalError::BadArguments(vec![SchemaViolation {
                 at,
                 expected,
                 given,
             }])
         };
-        let (size, own_limit) = (
-            arguments.to_string().len(),
-            resolved.entry.settings.argument_bytes,
-        );
+        let size = arguments.to_string().len();
+        let own_limit = resolved.entry.settings.argument_bytes;
         let limit = own_limit.unwrap_or(self.limits.argument_bytes);
         if size > limit {
             return Err(fault(
@@ -324,7 +324,8 @@ impl HostInner {
             return Ok(());
         };
         if let Some(kept) = weighed.remembered.clone() {
-            let (store, id) = (Arc::clone(&self.rules), kept.id);
+            let store = Arc::clone(&self.rules);
+            let id = kept.id;
             if let Err(error) = blocking(move || store.forget(&id)).await {
                 tracing::error!(%error, "a rule stays remembered although its approval could not be recorded");
             }

@@ -98,10 +98,8 @@ impl MemoryBlobWriter {
 
     fn keep(mut self) -> KeptBlob {
         let bytes = std::mem::take(&mut self.written);
-        let (digest, size) = (
-            ContentDigest(Sha256::digest(&bytes).into()),
-            bytes.len() as u64,
-        );
+        let digest = ContentDigest(Sha256::digest(&bytes).into());
+        let size = bytes.len() as u64;
         let mut kept = self.kept.lock();
         if kept.contents.insert(digest, bytes.into()).is_some() {
             kept.used -= size;

@@ -106,7 +106,8 @@ impl Rows {
 
     fn prune(&mut self, cut: RetentionCut) -> Option<PrunedRange> {
         let up_to = cut.up_to.min(self.last());
-        let (first, last) = (&self.all.first()?.stored, &self.get(up_to)?.stored);
+        let first = &self.all.first()?.stored;
+        let last = &self.get(up_to)?.stored;
         let pruned = PrunedRange {
             up_to,
             hash: last.hash,

@@ -37,7 +37,8 @@ pub(crate) fn observable_after(
     sensitive: &[String],
     host: &HostRedactor,
 ) -> RedactedArguments {
-    let (mut secrets, mut described) = (Vec::new(), Vec::new());
+    let mut secrets = Vec::new();
+    let mut described = Vec::new();
     let mut shown: Option<Value> = None;
     for pointer in sensitive {
         let value = shown.get_or_insert_with(|| arguments.value().clone());

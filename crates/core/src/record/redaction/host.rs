@@ -104,7 +104,8 @@ impl HostRedactor {
         {
             return false;
         }
-        let (redactor, counts) = (self.of_no_call(), &mut Redactions::default());
+        let redactor = self.of_no_call();
+        let counts = &mut Redactions::default();
         let Declaration {
             title,
             description,

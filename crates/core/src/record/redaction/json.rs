@@ -135,7 +135,9 @@ fn open(frame: Option<&JsonRedactionFrame<'_>>) -> OpenTo {
 /// The texts of JSON that is known to be JSON, in their order.
 fn literals(json: &str) -> Vec<Literal> {
     let bytes = json.as_bytes();
-    let (mut found, mut frames, mut at) = (Vec::new(), Vec::<JsonRedactionFrame<'_>>::new(), 0);
+    let mut found = Vec::new();
+    let mut frames = Vec::<JsonRedactionFrame<'_>>::new();
+    let mut at = 0;
     while at < bytes.len() {
         match bytes[at] {
             opening @ (b'{' | b'[') => {
@@ -150,7 +152,8 @@ fn literals(json: &str) -> Vec<Literal> {
                 let is_theirs = above.is_some_and(|frame| {
                     frame.is_theirs || frame.is_object && THEIRS.contains(&name)
                 });
-                let (is_object, open) = (opening == b'{', open(above));
+                let is_object = opening == b'{';
+                let open = open(above);
                 frames.push(JsonRedactionFrame {
                     is_object,
                     is_theirs,
@@ -297,7 +300,8 @@ impl CallRedactor {
             return Cow::Borrowed(json);
         }
         let mut found = on_characters(found, json.as_bytes(), &literals);
-        let (mut clean, mut cover) = (Vec::with_capacity(json.len()), 0);
+        let mut clean = Vec::with_capacity(json.len());
+        let mut cover = 0;
         replace(
             json.as_bytes(),
             json.len(),

@@ -322,7 +322,8 @@ fn values<'a>(
     secrets: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> (Vec<Lead>, Vec<DumpedValue>) {
     let mut kinds: HashMap<Vec<u8>, Arc<str>> = HashMap::new();
-    let (mut leads, mut dumped) = (Vec::new(), Vec::new());
+    let mut leads = Vec::new();
+    let mut dumped = Vec::new();
     for (kind, whole) in secrets {
         let kind = kind_of(kind);
         let lines = whole

@@ -127,7 +127,8 @@ impl SecretBody {
         at: usize,
         runs: &mut Runs,
     ) -> Result<usize, SecretMatch> {
-        let (rest, is_last) = (&window.bytes[at..], window.is_last);
+        let rest = &window.bytes[at..];
+        let is_last = window.is_last;
         let most = if self.before.is_some() {
             MOST_BEFORE
         } else {

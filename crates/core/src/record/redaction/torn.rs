@@ -221,7 +221,8 @@ pub(super) fn dump(
         TornRead::NotThere => return Some(found),
         TornRead::Unknown => return None,
     };
-    let (begin_in, may_be_swapped) = (first.bytes.len(), first.may_be_swapped);
+    let begin_in = first.bytes.len();
+    let may_be_swapped = first.may_be_swapped;
     let (mut lines, mut end, mut bytes) =
         (vec![(begin_in, first.text_end)], first.end, first.bytes);
     loop {

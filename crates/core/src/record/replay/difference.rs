@@ -68,13 +68,15 @@ fn collect(recorded: &Value, given: &Value, at: &mut String, found: &mut Vec<Dif
             }
         }
         (one, other) => {
-            let (one, other) = (one.to_string(), other.to_string());
+            let one = one.to_string();
+            let other = other.to_string();
             let same = one
                 .chars()
                 .zip(other.chars())
                 .take_while(|(left, right)| left == right)
                 .count();
-            let (recorded, given) = (Some(shown(&one, same)), Some(shown(&other, same)));
+            let recorded = Some(shown(&one, same));
+            let given = Some(shown(&other, same));
             found.push(Difference {
                 at: at.clone(),
                 recorded,
@@ -92,14 +94,12 @@ fn shown(text: &str, same: usize) -> String {
     }
     let from = same.saturating_sub(CHARS_BEFORE).min(length - SHOWN_CHARS);
     let part: String = text.chars().skip(from).take(SHOWN_CHARS).collect();
-    let (before, after) = (
-        if from > 0 { "…" } else { "" },
-        if from + SHOWN_CHARS < length {
-            "…"
-        } else {
-            ""
-        },
-    );
+    let before = if from > 0 { "…" } else { "" };
+    let after = if from + SHOWN_CHARS < length {
+        "…"
+    } else {
+        ""
+    };
     format!("{before}{part}{after}")
 }
 
@@ -161,10 +161,8 @@ mod tests {
 
     #[test]
     fn long_texts_show_where_they_part() {
-        let (one, other) = (
-            "x".repeat(500) + "left" + &"y".repeat(500),
-            "x".repeat(500) + "right" + &"y".repeat(500),
-        );
+        let one = "x".repeat(500) + "left" + &"y".repeat(500);
+        let other = "x".repeat(500) + "right" + &"y".repeat(500);
         let said = told(&between(&json!({ "text": one }), &json!({ "text": other })));
         assert!(
             said.contains("xleftyyy") && said.contains("xrightyyy") && said.len() < 500,

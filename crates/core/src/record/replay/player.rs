@@ -231,7 +231,8 @@ impl Player {
             }
         }
         result.invocation_id = call.id;
-        let (progress, took) = (recorded.progress.clone(), recorded.took);
+        let progress = recorded.progress.clone();
+        let took = recorded.took;
         Ok(ReplayedAnswer {
             result,
             progress,

@@ -242,7 +242,8 @@ fn on_tape(
     taken: &CassetteCallDraft,
     places: &HashMap<InvocationId, usize>,
 ) -> Option<CassetteCall> {
-    let (call, result) = (taken.call.as_ref()?, taken.result.as_ref()?);
+    let call = taken.call.as_ref()?;
+    let result = taken.result.as_ref()?;
     let place_of = |id: InvocationId| places.get(&id).copied();
     let mut answer: Map<String, Value> =
         serde_json::from_str(&ids::marked(result.get(), place_of)).ok()?;

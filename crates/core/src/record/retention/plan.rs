@@ -167,8 +167,10 @@ impl PruneWalk {
     }
 
     fn note(&mut self, row: &StoredRecord) {
-        let (seq, record) = (row.seq, &row.record);
-        let (call, session) = (record.invocation_id, record.session_id.as_ref());
+        let seq = row.seq;
+        let record = &row.record;
+        let call = record.invocation_id;
+        let session = record.session_id.as_ref();
         match record.kind {
             RecordKind::Accepted | RecordKind::Asked | RecordKind::Started => {
                 if let Some(call) = call {

@@ -46,7 +46,9 @@ async fn a_yes_lets_the_call_run_once_and_the_record_tells_the_story() {
 
     let rows = records_of(&host, asked.ask_id).await;
     assert_eq!(kinds(&rows), ["asked", "decided", "started", "ended"]);
-    let (first, said, end) = (body(&rows[0]), body(&rows[1]), body(&rows[3]));
+    let first = body(&rows[0]);
+    let said = body(&rows[1]);
+    let end = body(&rows[3]);
     assert_eq!(first["call"]["arguments"], target("main"));
     assert_eq!(first["ask"]["hash"], asked.call_hash.to_string());
     assert_eq!(first["decision"]["behavior"], "ask");
@@ -75,7 +77,8 @@ async fn a_yes_lets_the_call_run_once_and_the_record_tells_the_story() {
             }
         })
         .collect();
-    let (ask_id, expires_at) = (asked.ask_id, asked.expires_at);
+    let ask_id = asked.ask_id;
+    let expires_at = asked.expires_at;
     let expected = [
         ApprovalStatus::Pending { ask_id, expires_at },
         ApprovalStatus::Granted { ask_id },

@@ -52,7 +52,8 @@ async fn after(
     id: InvocationId,
     verdict: Verdict,
 ) -> (Value, usize) {
-    let (journal, tool) = (crashed_after(journal, count).await, act());
+    let journal = crashed_after(journal, count).await;
+    let tool = act();
     let host = next_life(&journal, &tool).await;
     let rows = kinds(&journal.records_of(id).await.unwrap());
     if rows == ["asked"] {
@@ -124,7 +125,8 @@ async fn a_no_is_never_an_execution_wherever_the_host_dies() {
 #[tokio::test]
 async fn an_edit_outlives_the_host_that_was_told() {
     let (journal, id) = story(edited(target("branch"))).await;
-    let (journal, tool) = (crashed_after(&journal, 5).await, act());
+    let journal = crashed_after(&journal, 5).await;
+    let tool = act();
     let host = next_life(&journal, &tool).await;
     assert_eq!(result_of(&host, id).await["outcome"], "succeeded");
     assert_eq!(tool.inputs(), [target("branch")]);
@@ -210,7 +212,8 @@ async fn a_call_that_left_its_question_to_another_is_not_brought_back_with_it() 
     question(&host.host).await;
     let two = start(&host, target("main")).await;
     let asked = waiting(&host.host, 2).await;
-    let (gone, stays) = (one.invocation_id(), two.invocation_id());
+    let gone = one.invocation_id();
+    let stays = two.invocation_id();
     drop(one);
     host.host
         .wait(gone, &operator(), Duration::from_secs(60))
@@ -234,7 +237,8 @@ async fn an_answer_is_found_beyond_any_number_of_starts_though_who_raised_the_qu
     question(&host.host).await;
     let two = start(&host, target("main")).await;
     let asked = waiting(&host.host, 2).await;
-    let (gone, stays) = (one.invocation_id(), two.invocation_id());
+    let gone = one.invocation_id();
+    let stays = two.invocation_id();
     drop(one);
     host.host
         .wait(gone, &operator(), Duration::from_secs(60))

@@ -155,7 +155,8 @@ async fn a_file_that_changed_before_the_yes_is_asked_about_under_a_new_id() {
 
 #[tokio::test]
 async fn a_file_that_changed_while_the_call_was_queued_is_asked_about_again() {
-    let (tool, gate) = (Runner::new(), MockToolGate::new());
+    let tool = Runner::new();
+    let gate = MockToolGate::new();
     let slow = MockNativeTool::named("demo.slow").gate(&gate);
     let scheduler = SchedulerLimits {
         concurrency: 1,

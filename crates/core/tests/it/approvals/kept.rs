@@ -150,7 +150,8 @@ async fn a_question_that_nobody_waits_for_expires_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_ends_before_it_runs_has_not_used_its_yes() {
-    let (gate, tool) = (MockToolGate::new(), act());
+    let gate = MockToolGate::new();
+    let tool = act();
     let busy = toolpost_testkit::MockNativeTool::named("demo.busy").gate(&gate);
     let scheduler = SchedulerLimits {
         concurrency: 1,
@@ -201,7 +202,8 @@ async fn whoever_comes_again_joins_the_question_that_stayed_and_a_cancel_withdra
 
 #[tokio::test]
 async fn nobody_is_asked_twice_because_the_host_was_busy() {
-    let (gate, tool) = (MockToolGate::new(), act());
+    let gate = MockToolGate::new();
+    let tool = act();
     let busy = toolpost_testkit::MockNativeTool::named("demo.busy").gate(&gate);
     let scheduler = SchedulerLimits {
         concurrency: 1,

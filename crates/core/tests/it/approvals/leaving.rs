@@ -23,11 +23,9 @@ async fn the_same_call_twice_is_one_question_and_whoever_leaves_takes_nothing_fr
     let third = start(&host, target("main")).await;
     waiting(&host.host, 3).await;
 
-    let (gone, stays, last) = (
-        first.invocation_id(),
-        second.invocation_id(),
-        third.invocation_id(),
-    );
+    let gone = first.invocation_id();
+    let stays = second.invocation_id();
+    let last = third.invocation_id();
     drop(first);
     waiting(&host.host, 2).await;
     let decided = decide(&host, asked.ask_id, yes()).await.unwrap();

@@ -36,7 +36,8 @@ struct Held {
 
 impl Held {
     fn at(kind: RecordKind, inner: &Arc<MemoryJournal>) -> Arc<Self> {
-        let (reached, open) = (Semaphore::new(0), Semaphore::new(0));
+        let reached = Semaphore::new(0);
+        let open = Semaphore::new(0);
         Arc::new(Self {
             inner: Arc::clone(inner),
             kind,
@@ -137,14 +138,12 @@ async fn of_many_answers_at_once_one_counts_and_the_others_are_told_whose() {
         let handle = start(&host, target("main")).await;
         let id = question(&host.host).await.ask_id;
         let answers = (0..8).map(|place| {
-            let (host, verdict) = (
-                host.host.clone(),
-                if place % 2 == 0 {
-                    yes()
-                } else {
-                    super::no("no")
-                },
-            );
+            let host = host.host.clone();
+            let verdict = if place % 2 == 0 {
+                yes()
+            } else {
+                super::no("no")
+            };
             let by = Principal::operator(&format!("operator-{place}"));
             tokio::spawn(async move { host.decide(id, verdict, &by).await })
         });
@@ -210,7 +209,8 @@ async fn a_host_that_goes_while_a_yes_is_written_down_does_not_waste_it() {
     let deciding = host.host.clone();
     let answer = tokio::spawn(async move { deciding.decide(id, yes(), &operator()).await });
     held.reached().await;
-    let (going, stays) = (host.host.clone(), host.host.clone());
+    let going = host.host.clone();
+    let stays = host.host.clone();
     let shutdown = tokio::spawn(async move { going.shutdown(Duration::from_secs(60)).await });
     while !stays.health().shutting_down {
         tokio::task::yield_now().await;
@@ -316,7 +316,8 @@ async fn nobody_sees_or_answers_a_question_that_is_not_on_record_yet() {
     assert!(
         host.host.approvals().is_empty() && host.host.approval(handle.invocation_id()).is_none()
     );
-    let (deciding, id) = (host.host.clone(), handle.invocation_id());
+    let deciding = host.host.clone();
+    let id = handle.invocation_id();
     let early = tokio::spawn(async move { deciding.decide(id, yes(), &operator()).await });
     held.go_on();
     early.await.unwrap().unwrap();
@@ -413,7 +414,8 @@ async fn a_yes_is_for_the_facts_that_were_shown_and_other_facts_are_asked_about_
         touches: Arc::new(Mutex::new("/w/a")),
         ran: Arc::default(),
     };
-    let (gate, tool) = (MockToolGate::new(), shifting.clone());
+    let gate = MockToolGate::new();
+    let tool = shifting.clone();
     let busy = MockNativeTool::named("demo.busy").gate(&gate);
     let scheduler = SchedulerLimits {
         concurrency: 1,

@@ -150,10 +150,8 @@ async fn every_suggestion_works_as_an_answer_that_is_remembered() {
             .start(host.request("shell", command("cargo build --release")))
             .await;
         let asked = question(&host.host).await;
-        let (rule, scope) = (
-            Some(asked.suggestions[place].clone()),
-            ApprovalScope::Remember,
-        );
+        let rule = Some(asked.suggestions[place].clone());
+        let scope = ApprovalScope::Remember;
         let verdict = Verdict::Allow {
             scope,
             rule,

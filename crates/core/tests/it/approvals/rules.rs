@@ -227,7 +227,8 @@ impl RuleStore for Breaking {
 
 #[tokio::test]
 async fn a_rule_that_cannot_be_kept_is_no_answer() {
-    let (tool, store) = (act(), Arc::new(Breaking::default()));
+    let tool = act();
+    let store = Arc::new(Breaking::default());
     let host = TestHost::build(|builder| asking(builder, &tool).rule_store(store.clone())).await;
     let handle = start(&host, target("main")).await;
     let id = question(&host.host).await.ask_id;
@@ -251,7 +252,8 @@ async fn a_rule_that_cannot_be_kept_is_no_answer() {
 
 #[tokio::test]
 async fn rules_that_cannot_be_read_allow_nothing_and_that_is_said() {
-    let (tool, store) = (act(), Arc::new(Breaking::default()));
+    let tool = act();
+    let store = Arc::new(Breaking::default());
     let host = TestHost::build(|builder| asking(builder, &tool).rule_store(store.clone())).await;
     answered(&host, scoped(ApprovalScope::Remember)).await;
     assert!(host.host.notices().is_empty());
@@ -267,7 +269,8 @@ async fn rules_that_cannot_be_read_allow_nothing_and_that_is_said() {
 
 #[tokio::test]
 async fn another_policy_shows_other_tools_at_once() {
-    let (tool, other) = (act(), MockNativeTool::named("demo.other"));
+    let tool = act();
+    let other = MockNativeTool::named("demo.other");
     let host = TestHost::build(|builder| asking(builder, &tool).tool(other)).await;
     assert_eq!(names(&host), ["act", "other"]);
     host.host.replace_policy(Arc::new(Engine::new(

@@ -83,7 +83,8 @@ impl Story {
             (id, got)
         };
         let (answer, (id, meanwhile)) = tokio::join!(host.host.call(request), meanwhile);
-        let (result, events) = (answer.result().clone(), recorder.all().await);
+        let result = answer.result().clone();
+        let events = recorder.all().await;
         Self {
             host,
             id,
@@ -95,7 +96,8 @@ impl Story {
 
     /// The stage at which a piece was told of, for each that was.
     fn told_at(&self) -> Vec<Option<Stage>> {
-        let (mut at, mut told) = (None, Vec::new());
+        let mut at = None;
+        let mut told = Vec::new();
         for event in &self.events {
             match event.body {
                 EventBody::Stage { stage } => at = Some(stage),

@@ -97,10 +97,8 @@ async fn explain_asks_with_dry_run_and_comes_to_the_decision_of_the_call() {
             .explain(host.request("act", json!({ "n": 1 })))
             .await;
         host.call("act", json!({ "n": 1 })).await;
-        let (told, made) = (
-            serde_json::to_value(explained.decision).unwrap(),
-            decision(&host).await,
-        );
+        let told = serde_json::to_value(explained.decision).unwrap();
+        let made = decision(&host).await;
         assert_eq!(
             (&told["behavior"], &told["reason"]),
             (&made["behavior"], &made["reason"])
@@ -276,7 +274,8 @@ async fn a_call_that_is_recovered_after_a_crash_is_put_to_the_authority_anew() {
         for row in first.records().await {
             copy.append(row.record, Strength::Committed).await.unwrap();
         }
-        let (bureau, tool) = (Bureau::voting(vote), read());
+        let bureau = Bureau::voting(vote);
+        let tool = read();
         let questions = bureau.questions.clone();
         let next = TestHost::on(Arc::clone(&copy), |builder| {
             governed(

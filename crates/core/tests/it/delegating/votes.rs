@@ -235,7 +235,8 @@ async fn the_export_has_a_passthrough_with_the_delegate_in_front_of_the_decision
     )
     .await;
     host.call("act", json!({ "n": 1 })).await;
-    let (mut export, mut written) = (Export::new(ExportFormat::AgentTool), Vec::new());
+    let mut export = Export::new(ExportFormat::AgentTool);
+    let mut written = Vec::new();
     for row in host.records().await {
         export.take(&row, &mut written).unwrap();
     }
@@ -285,10 +286,8 @@ async fn the_export_has_a_passthrough_with_the_delegate_in_front_of_the_decision
 /// The same tool under a name of its own, so that a rule about another tool does not match.
 #[tokio::test]
 async fn a_call_that_no_rule_delegates_and_one_that_another_rule_denies_ask_nobody() {
-    let (bureau, other) = (
-        Bureau::voting(Allow),
-        MockNativeTool::named("demo.other").class(EffectClass::Write),
-    );
+    let bureau = Bureau::voting(Allow);
+    let other = MockNativeTool::named("demo.other").class(EffectClass::Write);
     let questions = bureau.questions.clone();
     let rules = ["delegate bureau act", "deny act[/n = 2]", "allow other"];
     let host = TestHost::build(|builder| {
@@ -376,7 +375,8 @@ async fn the_exported_reason_is_that_of_the_authority_where_two_rules_delegate_t
     let rules = ["delegate bureau demo.act", "delegate bureau class:write"];
     let host = host(&tool, PermissionMode::Default, &rules, vec![bureau]).await;
     host.call("act", json!({ "n": 1 })).await;
-    let (mut export, mut written) = (Export::new(ExportFormat::AgentTool), Vec::new());
+    let mut export = Export::new(ExportFormat::AgentTool);
+    let mut written = Vec::new();
     for row in host.records().await {
         export.take(&row, &mut written).unwrap();
     }

@@ -32,7 +32,8 @@ const STATES: &[&str] = &[
 ];
 
 fn lines(rows: &[StoredRecord]) -> Vec<Value> {
-    let (mut export, mut lines) = (Export::new(ExportFormat::AgentTool), Vec::new());
+    let mut export = Export::new(ExportFormat::AgentTool);
+    let mut lines = Vec::new();
     for row in rows {
         export.take(row, &mut lines).unwrap();
     }
@@ -60,7 +61,8 @@ fn tool(id: &str, kind: ExecutionKind, class: ClassFact, access: &[AccessKind]) 
 async fn what_may_start_a_program_is_not_said_to_have_no_network() {
     use ClassFact::{Always, ByInput};
     use ExecutionKind::{EmbeddedRuntime, HttpApi, LocalProcess, Shell};
-    let (code, network) = ([AccessKind::CodeExecution], [AccessKind::Network]);
+    let code = [AccessKind::CodeExecution];
+    let network = [AccessKind::Network];
     let cases = [
         (
             "demo.shell",

@@ -8,7 +8,8 @@ use toolpost_core::{Export, ExportFormat, StandsOn, StoredRecord, evidence_schem
 use super::world::{self, SECRET};
 
 pub(super) fn lines(format: ExportFormat, rows: &[StoredRecord]) -> Vec<Value> {
-    let (mut export, mut lines) = (Export::new(format), Vec::new());
+    let mut export = Export::new(format);
+    let mut lines = Vec::new();
     for row in rows {
         export.take(row, &mut lines).unwrap();
     }

@@ -17,7 +17,8 @@ use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 struct Nothing {}
 
 async fn exported(host: &TestHost) -> Vec<Value> {
-    let (mut export, mut lines) = (Export::new(ExportFormat::AgentTool), Vec::new());
+    let mut export = Export::new(ExportFormat::AgentTool);
+    let mut lines = Vec::new();
     for row in host.records().await {
         export.take(&row, &mut lines).unwrap();
     }

@@ -338,9 +338,11 @@ async fn the_schema_at_run_time_differs_where_the_host_fills_in_hides_or_resolve
             .find(|line| line["tool_id"] == tool)
             .unwrap()
     };
-    let (act, plain) = (interface("demo.act"), interface("demo.plain"));
+    let act = interface("demo.act");
+    let plain = interface("demo.plain");
     assert_eq!(plain["model_input_schema"], plain["runtime_input_schema"]);
-    let (model, runtime) = (&act["model_input_schema"], &act["runtime_input_schema"]);
+    let model = &act["model_input_schema"];
+    let runtime = &act["runtime_input_schema"];
     assert_eq!(
         (&model["required"], &runtime["required"]),
         (&json!(["who"]), &json!(["who", "depth"]))

@@ -125,10 +125,8 @@ fn ids(body: &CatalogBody) -> Vec<&str> {
 
 #[tokio::test]
 async fn the_catalog_is_told_once_and_again_only_where_it_differs() {
-    let (one, two) = (
-        MockNativeTool::named("demo.one"),
-        MockNativeTool::named("demo.two"),
-    );
+    let one = MockNativeTool::named("demo.one");
+    let two = MockNativeTool::named("demo.two");
     let journal = Arc::new(MemoryJournal::default());
     for _ in 0..3 {
         life(&journal, &[&one]).await;

@@ -44,7 +44,8 @@ async fn host() -> TestHost {
 }
 
 fn invocations(rows: &[StoredRecord]) -> Vec<Value> {
-    let (mut export, mut lines) = (Export::new(ExportFormat::AgentTool), Vec::new());
+    let mut export = Export::new(ExportFormat::AgentTool);
+    let mut lines = Vec::new();
     for row in rows {
         export.take(row, &mut lines).unwrap();
     }

@@ -243,10 +243,8 @@ async fn a_stop_after_the_call_withholds_the_result_and_says_that_it_was_done() 
     let early = Probe::at(HookEvent::Before, || {
         Ok(HookOutput::proceed().with_context("mind the gap"))
     });
-    let (later, watcher) = (
-        Probe::silent().named("later"),
-        Probe::silent().named("watcher"),
-    );
+    let later = Probe::silent().named("later");
+    let watcher = Probe::silent().named("watcher");
     let seen = [later.seen.clone(), watcher.seen.clone()];
     let hooks = [
         early,
@@ -295,7 +293,8 @@ async fn context_of_all_hooks_comes_after_the_output_in_their_order() {
         Probe::at(event, move || Ok(HookOutput::proceed().with_context(text)))
     };
     let blot = Probe::at(HookEvent::After, || Ok(HookOutput::replace("blotted", "")));
-    let (before, after) = (HookEvent::Before, HookEvent::After);
+    let before = HookEvent::Before;
+    let after = HookEvent::After;
     let (result, ..) = run([
         say(after, "c").named("third"),
         say(before, "a").named("first"),

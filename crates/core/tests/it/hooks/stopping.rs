@@ -15,7 +15,8 @@ use super::{Probe, act, host, last, runs};
 
 /// A hook that says when it is asked and waits to be let go.
 fn held(event: HookEvent) -> (Probe, Arc<Semaphore>, Arc<Semaphore>) {
-    let (asked, go) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let asked = Arc::new(Semaphore::new(0));
+    let go = Arc::new(Semaphore::new(0));
     let inside = (Arc::clone(&asked), Arc::clone(&go));
     let probe = Probe::asking(event, move |_, _| {
         let (asked, go) = inside.clone();

@@ -88,7 +88,8 @@ async fn approved(host: &TestHost, tool: &str, scope: ApprovalScope) -> (Vec<Str
 async fn a_yes_for_one_tool_is_none_for_another_of_the_same_name() {
     for naming in [WireNaming::Bare, WireNaming::Namespaced] {
         for scope in [ApprovalScope::Session, ApprovalScope::Remember] {
-            let (journal, rules) = (Arc::default(), Arc::default());
+            let journal = Arc::default();
+            let rules = Arc::default();
             let host = host(&journal, &rules, naming).await;
             let (suggestions, rule) = approved(&host, "evil.echo", scope).await;
             assert_eq!(

@@ -232,7 +232,8 @@ proptest! {
         mode in any_mode(), rules in vec(any_rule(), 0..4), call in any_call(), confined in any_confines(),
     ) {
         let call = MadeCall::read(&call, confined);
-        let (policy, principal) = (policy(mode, &rules), Principal::agent("agent"));
+        let policy = policy(mode, &rules);
+        let principal = Principal::agent("agent");
         let facts = call.facts(&principal);
         let decision = policy.decide(&facts);
         let suggested = policy.suggestions(&facts);

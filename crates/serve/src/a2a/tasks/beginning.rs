@@ -48,7 +48,8 @@ impl Begin {
         self,
         face: &Arc<A2aServerFace>,
     ) -> Result<Arc<A2aTask>, A2aRefusal> {
-        let (id, mark) = (self.task_id(), self.mark());
+        let id = self.task_id();
+        let mark = self.mark();
         for _ in 0..ATTEMPTS {
             let beginning = face.tasks.beginning(&id, &mark.digest);
             if beginning.digest == mark.digest {

@@ -120,10 +120,8 @@ impl Tasks {
         let mut ended: Vec<(u64, Arc<A2aTask>)> = ended
             .map(|kept| (kept.looked_at, Arc::clone(&kept.task)))
             .collect();
-        let (mut count, mut bytes) = (
-            ended.len(),
-            ended.iter().map(|(_, task)| task.bytes()).sum::<usize>(),
-        );
+        let mut count = ended.len();
+        let mut bytes = ended.iter().map(|(_, task)| task.bytes()).sum::<usize>();
         if count <= KEPT && bytes <= KEPT_BYTES {
             return;
         }

@@ -54,7 +54,8 @@ fn answer(dialect: Dialect, task: &Value, part: Value) -> Request {
 #[tokio::test]
 async fn an_operator_answers_in_the_task() {
     for dialect in Dialect::BOTH {
-        let (place, tool) = (place(), push());
+        let place = place();
+        let tool = push();
         let server = serve(&place, &tool).await;
         let task = waiting(&server, dialect, "m1").await;
         let asked = &task["status"]["message"];
@@ -100,7 +101,8 @@ async fn an_operator_answers_in_the_task() {
 #[tokio::test]
 async fn nothing_hides_in_what_a_task_says_of_its_question() {
     for dialect in Dialect::BOTH {
-        let (place, tool) = (place(), push());
+        let place = place();
+        let tool = push();
         let server = serve(&place, &tool).await;
         let call = dialect.call("c\u{202e}d", "push", &json!({ "branch": "main" }));
         let params = json!({ "message": dialect.message("m1", &[call]) });
@@ -122,7 +124,8 @@ async fn nothing_hides_in_what_a_task_says_of_its_question() {
 
 #[tokio::test]
 async fn a_no_fails_the_task_and_says_so() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let dialect = Dialect::Newer;
     let task = waiting(&server, dialect, "m1").await;
@@ -140,7 +143,8 @@ async fn a_no_fails_the_task_and_says_so() {
 
 #[tokio::test]
 async fn a_stream_stays_open_while_somebody_else_answers() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let dialect = Dialect::Older;
     let call = dialect.call("c", "push", &json!({}));
@@ -172,7 +176,8 @@ async fn a_stream_stays_open_while_somebody_else_answers() {
 
 #[tokio::test]
 async fn a_task_that_waits_can_be_cancelled_and_one_that_works_asks_nothing() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let dialect = Dialect::Newer;
     let task = waiting(&server, dialect, "m1").await;
@@ -190,7 +195,8 @@ async fn a_task_that_waits_can_be_cancelled_and_one_that_works_asks_nothing() {
 
 #[tokio::test]
 async fn a_question_outlives_its_host() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let dialect = Dialect::Newer;
     let task = waiting(&server, dialect, "m1").await;
@@ -234,7 +240,8 @@ async fn a_question_outlives_its_host() {
 #[tokio::test]
 async fn the_first_look_after_a_restart_shows_the_question() {
     for method in ["GetTask", "SubscribeToTask"] {
-        let (place, tool) = (place(), push());
+        let place = place();
+        let tool = push();
         let server = serve(&place, &tool).await;
         let task = waiting(&server, Dialect::Newer, "m1").await;
         server.shut_down().await;
@@ -260,7 +267,8 @@ async fn the_first_look_after_a_restart_shows_the_question() {
 
 #[tokio::test]
 async fn an_answer_that_contradicts_itself_decides_nothing() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let dialect = Dialect::Newer;
     let task = waiting(&server, dialect, "m1").await;
@@ -294,7 +302,8 @@ async fn an_answer_that_contradicts_itself_decides_nothing() {
 
 #[tokio::test]
 async fn of_several_questions_the_status_names_one_that_is_open() {
-    let (place, tool) = (place(), push());
+    let place = place();
+    let tool = push();
     let server = serve(&place, &tool).await;
     let dialect = Dialect::Newer;
     let calls = ["a", "b", "c"].map(|id| dialect.call(id, "push", &json!({ "branch": id })));
@@ -314,10 +323,8 @@ async fn of_several_questions_the_status_names_one_that_is_open() {
     };
     for open in [3, 2, 1] {
         let task = look(open).await;
-        let (text, metadata) = (
-            &task["status"]["message"]["parts"][0]["text"],
-            &task["status"]["message"]["metadata"],
-        );
+        let text = &task["status"]["message"]["parts"][0]["text"];
+        let metadata = &task["status"]["message"]["metadata"];
         let first = &metadata["open"][0];
         assert_eq!(metadata["approvalId"], first["approvalId"], "{task}");
         assert_eq!(metadata["toolCallId"], first["toolCallId"]);
@@ -387,7 +394,8 @@ fn inputs(task: &Value) -> Vec<(String, Value)> {
 #[tokio::test]
 async fn the_history_has_what_the_model_sent_and_the_end_what_ran_live_and_after_a_restart() {
     for answered_by_the_next_host in [false, true] {
-        let (place, tool) = (place(), push());
+        let place = place();
+        let tool = push();
         let start = || place.start_with(|builder| builder.tool(tool.clone()).hook(Rewriter));
         let mut server = start().await;
         let task = waiting(&server, Dialect::Newer, "m1").await;

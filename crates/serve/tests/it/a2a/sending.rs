@@ -165,10 +165,8 @@ async fn failures_are_told_and_fail_the_task() {
 
 #[tokio::test]
 async fn several_calls_are_one_task() {
-    let (tool, broken) = (
-        add(),
-        MockNativeTool::named("demo.broken").failing(ToolFailure::new("it broke")),
-    );
+    let tool = add();
+    let broken = MockNativeTool::named("demo.broken").failing(ToolFailure::new("it broke"));
     let server = Place::without_native_tools()
         .start_with(|builder| builder.tool(tool.clone()).tool(broken.clone()))
         .await;

@@ -98,7 +98,8 @@ async fn whoever_joins_is_told_the_calls_that_run() {
         .iter()
         .map(|chunk| chunk["type"].clone())
         .collect();
-    let (input, output) = ("tool-input-available", "tool-output-available");
+    let input = "tool-input-available";
+    let output = "tool-output-available";
     assert_eq!(
         kinds,
         [
@@ -187,7 +188,8 @@ fn killed(place: &Place) -> Place {
         std::fs::create_dir(to).unwrap();
         std::fs::set_permissions(to, std::fs::metadata(from).unwrap().permissions()).unwrap();
         for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
-            let (kind, target) = (entry.file_type().unwrap(), to.join(entry.file_name()));
+            let kind = entry.file_type().unwrap();
+            let target = to.join(entry.file_name());
             // The memory that its processes shared is gone with them.
             let is_shared = entry.file_name().to_string_lossy().ends_with("-shm");
             if kind.is_dir() {
@@ -219,7 +221,8 @@ async fn a_reader_that_comes_back_after_a_kill_can_settle_every_call() {
         })
         .await;
     let (mut stream, opening) = opened(&dying, Request::get("/sessions/default/events")).await;
-    let (mut calls, mut ids) = (Vec::new(), Vec::new());
+    let mut calls = Vec::new();
+    let mut ids = Vec::new();
     for tool in ["write", "wait"] {
         calls.push(dying.begin(Request::call(tool, &json!({}))).await);
         gate.entered(1).await;
@@ -229,10 +232,8 @@ async fn a_reader_that_comes_back_after_a_kill_can_settle_every_call() {
     let server = left.start_with(|builder| builder.tool(writer())).await;
     let (mut again, open) = open_now(&server, &format!("?after={}", opening.id.unwrap())).await;
     assert_eq!(open, json!([]), "neither runs here");
-    let (begun, ended) = (
-        payload(&next(&mut again).await),
-        payload(&next(&mut again).await),
-    );
+    let begun = payload(&next(&mut again).await);
+    let ended = payload(&next(&mut again).await);
     assert_eq!(
         (&begun["type"], &begun["toolCallId"]),
         (&json!("tool-call"), &ids[0])
@@ -333,8 +334,10 @@ async fn the_ai_sdk_is_told_of_approvals_from_version_6_on() {
             );
         }
     }
-    let (input, output) = ("tool-input-available", "tool-output-available");
-    let (asks, answers) = ("tool-approval-request", "tool-approval-response");
+    let input = "tool-input-available";
+    let output = "tool-output-available";
+    let asks = "tool-approval-request";
+    let answers = "tool-approval-response";
     assert_eq!(
         told[0],
         ["start", input, output, input, "tool-output-error", "finish"]

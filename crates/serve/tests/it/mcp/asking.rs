@@ -266,7 +266,8 @@ async fn nothing_hides_in_the_form_that_an_operator_answers() {
 #[tokio::test]
 async fn the_end_of_a_call_that_somebody_else_allowed_is_still_there_for_its_client() {
     let (_place, server) = guarded(Duration::from_secs(30)).await;
-    let (first, second) = (json!({ "branch": "a" }), json!({ "branch": "b" }));
+    let first = json!({ "branch": "a" });
+    let second = json!({ "branch": "b" });
     let asked = server
         .send(call("push", &first, &json!({})).bearer(OLGA))
         .await

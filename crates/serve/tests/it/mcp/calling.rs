@@ -46,10 +46,8 @@ async fn both_eras_list_and_call_the_same_tools() {
             .map(|tool| tool["name"].as_str().unwrap().to_owned())
             .collect()
     };
-    let (one, other) = (
-        old.ask(&server, "tools/list", json!({})).await,
-        new.ask(&server, "tools/list", json!({})).await,
-    );
+    let one = old.ask(&server, "tools/list", json!({})).await;
+    let other = new.ask(&server, "tools/list", json!({})).await;
     assert_eq!(names(&one.json()), ["asks", "rich", "steps"]);
     assert_eq!(
         one.json()["result"]["tools"],
@@ -181,10 +179,8 @@ async fn a_session_cancels_by_id_and_two_clients_with_the_same_ids_do_not_meet()
         .output("late")
         .gate(&gate);
     let server = place.start_with(|builder| builder.tool(slow)).await;
-    let (one, other) = (
-        begin(&server, json!({}), None).await,
-        begin(&server, json!({}), None).await,
-    );
+    let one = begin(&server, json!({}), None).await;
+    let other = begin(&server, json!({}), None).await;
     let params = json!({ "name": "slow", "arguments": {} });
     let mut first = server
         .begin(one.request(&json!(1), "tools/call", params.clone(), &json!({})))
@@ -226,7 +222,9 @@ async fn a_broken_connection_stops_a_call_only_where_each_request_stands_for_its
         .unwrap()
         .class(EffectClass::Read)
         .run(move |_: Nothing, call| {
-            let (begun, ended, may_end) = (begun.clone(), ended.clone(), Arc::clone(&may_end));
+            let begun = begun.clone();
+            let ended = ended.clone();
+            let may_end = Arc::clone(&may_end);
             async move {
                 begun.send(()).unwrap();
                 let how = tokio::select! {

@@ -354,10 +354,8 @@ async fn a_revision_that_nobody_knows_is_answered_with_those_that_are_spoken() {
     };
     let ping = posted(&body("ping", json!({})));
     let note = posted(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    let (get, delete) = (
-        Request::get("/mcp").streamed(),
-        Request::new("DELETE", "/mcp"),
-    );
+    let get = Request::get("/mcp").streamed();
+    let delete = Request::new("DELETE", "/mcp");
     for request in [ping, note, get, delete] {
         let request = request
             .header("Mcp-Session-Id", &session)
@@ -388,7 +386,8 @@ async fn a_revision_that_nobody_knows_is_answered_with_those_that_are_spoken() {
 
 #[tokio::test]
 async fn one_caller_takes_its_share_of_sessions_and_no_more() {
-    let (ann, bob) = ("ann-has-a-token", "bob-has-a-token");
+    let ann = "ann-has-a-token";
+    let bob = "bob-has-a-token";
     let mut place = Place::without_native_tools();
     place = place
         .with_token("ann", PrincipalRole::Agent, ann)

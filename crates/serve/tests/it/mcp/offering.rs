@@ -100,10 +100,8 @@ fn shelf() -> (Shelf, mpsc::UnboundedReceiver<String>) {
         .run(|_: super::Nothing, _| async move {
             Err::<ToolOutput, _>(refused(-32602, ErrorClass::InvalidArguments))
         });
-    let (told, untold) = (
-        hearing("shelf.subscribe", '+'),
-        hearing("shelf.unsubscribe", '-'),
-    );
+    let told = hearing("shelf.subscribe", '+');
+    let untold = hearing("shelf.unsubscribe", '-');
     let tools: [Arc<dyn DynTool>; 4] = [
         Arc::new(read),
         Arc::new(told),

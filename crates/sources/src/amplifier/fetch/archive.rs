@@ -82,11 +82,9 @@ pub(super) async fn fetch(
     arriving.file.flush()?;
     drop(arriving.file);
     progress(ModuleSetupProgress::Step("unpacking".to_owned()));
-    let (staging, unpacked, name) = (
-        staging.try_clone()?,
-        unpacked.to_owned(),
-        file_name(url).to_owned(),
-    );
+    let staging = staging.try_clone()?;
+    let unpacked = unpacked.to_owned();
+    let name = file_name(url).to_owned();
     let work = tokio::task::spawn_blocking(move || unpack(&staging, &unpacked, &name));
     work.await.map_err(io::Error::other)??;
     Ok(digest)

@@ -195,7 +195,8 @@ mod tests {
     fn files_of_this_machine_must_be_archives_in_an_open_folder() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
-        let (open, closed) = (base.join("open"), base.join("closed"));
+        let open = base.join("open");
+        let closed = base.join("closed");
         let dir = cap_std::fs::Dir::open_ambient_dir(&base, cap_std::ambient_authority()).unwrap();
         for name in ["open", "closed", "open/folder.whl"] {
             dir.create_dir(name).unwrap();

@@ -99,7 +99,8 @@ pub(super) fn of_bundle(
 ) -> Result<Option<BundlePackage>, NeedsError> {
     // Both may be written relative to the current folder, or through links.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let (own, checkouts) = (&real(project_folder(root)), &real(checkouts));
+    let own = &real(project_folder(root));
+    let checkouts = &real(checkouts);
     let is_fetched = own.starts_with(checkouts);
     let above = own.ancestors().skip(1).take(BUNDLE_LEVELS);
     // `entry/checkout` is the highest folder that belongs to a fetched module.

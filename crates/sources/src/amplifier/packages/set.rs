@@ -176,7 +176,8 @@ impl Set<'_> {
     ) -> Result<EnvironmentBuild, CacheError> {
         let look =
             install::look(self.cache.dir(), inside).map_err(|error| self.cache.failed(error))?;
-        let (python, requirements) = (self.python.identity(), self.requirements.clone());
+        let python = self.python.identity();
+        let requirements = self.requirements.clone();
         let record = EnvironmentRecord {
             python,
             requirements,

@@ -170,7 +170,9 @@ impl Drop for RunningBridgeRequest {
             return;
         };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (bridge, call, what) = (Arc::clone(&self.bridge), pending.id, self.what.clone());
+            let bridge = Arc::clone(&self.bridge);
+            let call = pending.id;
+            let what = self.what.clone();
             runtime.spawn(async move {
                 let _ = stop(Arc::clone(&bridge), pending, what).await;
                 bridge.tell(BridgeOrder::Release { call });

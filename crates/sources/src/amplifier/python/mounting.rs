@@ -136,7 +136,8 @@ impl ModuleSet {
         let limit = self.blueprint.settings.mount_limit;
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let without = self.given_up.lock().reasons.clone();
-        let (capabilities, without) = (&capabilities, &without);
+        let capabilities = &capabilities;
+        let without = &without;
         let apart = way == MountConcurrency::Apart;
         let order = BridgeOrder::Mount {
             mount,

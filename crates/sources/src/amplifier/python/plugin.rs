@@ -167,7 +167,8 @@ pub(super) async fn dispatch(
         [first, ..] if first.exclusive => &takers[..1],
         takers => takers,
     };
-    let (mut responses, mut failure) = (Vec::new(), None);
+    let mut responses = Vec::new();
+    let mut failure = None;
     let mut has_answer = false;
     for (place, taker) in takers.iter().enumerate() {
         let step =

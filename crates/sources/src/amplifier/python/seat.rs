@@ -79,7 +79,8 @@ impl SessionMountKeeper {
         if let Some(mounting) = &*mounting {
             return Ok(mounting.clone());
         }
-        let (seat, set) = (Arc::clone(self), Arc::clone(set));
+        let seat = Arc::clone(self);
+        let set = Arc::clone(set);
         let task = tokio::spawn(async move {
             let made = seat.make(&set).await;
             if let Ok(mounted) = &made {

@@ -160,7 +160,8 @@ impl ModuleSet {
         bridge: &Arc<BridgeProcess>,
         mut heard: mpsc::UnboundedReceiver<BridgeNotice>,
     ) {
-        let (set, bridge) = (Weak::clone(&self.me), Arc::downgrade(bridge));
+        let set = Weak::clone(&self.me);
+        let bridge = Arc::downgrade(bridge);
         tokio::spawn(async move {
             while let Some(told) = heard.recv().await {
                 let (Some(set), Some(bridge)) = (set.upgrade(), bridge.upgrade()) else {
@@ -352,7 +353,8 @@ impl ModuleSet {
 
     /// Cleans up after a session, beside everything else.
     fn leave(&self, seat: &Arc<SessionMountKeeper>) {
-        let (seat, me) = (Arc::clone(seat), Weak::clone(&self.me));
+        let seat = Arc::clone(seat);
+        let me = Weak::clone(&self.me);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };

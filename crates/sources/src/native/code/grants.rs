@@ -151,7 +151,8 @@ impl ToolFunction {
             return Ok(positional.into_iter().collect::<Vec<_>>().swap_remove(0));
         }
         if positional.len() > self.parameters.len() {
-            let (most, given) = (self.parameters.len(), positional.len());
+            let most = self.parameters.len();
+            let given = positional.len();
             return Err(BindError::TooMany {
                 tool: self.tool.clone(),
                 most,

@@ -63,7 +63,8 @@ fn work(memory: u64) -> ! {
         match outlet.receive() {
             CodeHostFrame::Run(order) => {
                 let ending = run::run(&mut outlet, *order);
-                let (unprinted, worn) = (outlet.unprinted(), outlet.is_worn(memory));
+                let unprinted = outlet.unprinted();
+                let worn = outlet.is_worn(memory);
                 outlet.send(&CodeWorkerFrame::Ended {
                     ending,
                     unprinted,

@@ -141,7 +141,8 @@ impl FinishedCommandRun<'_> {
         let structured = serde_json::to_value(&lines)?;
         let mut text = visible_text(&text).into_owned();
         if truncated {
-            let (shown, all) = (lines.lines.len(), lines.total_lines);
+            let shown = lines.lines.len();
+            let all = lines.total_lines;
             add_line(
                 &mut text,
                 &format!("[… {shown} of {all} lines are shown …]"),

@@ -331,7 +331,8 @@ impl Tool for CommandTool {
         let (mut process, confines, watch) = self
             .start(&values, directory.clone(), &call.context)
             .await?;
-        let (log, errors) = (self.processes.new_log(), self.processes.new_log());
+        let log = self.processes.new_log();
+        let errors = self.processes.new_log();
         let input = self
             .stdin
             .as_ref()

@@ -28,7 +28,8 @@ pub(crate) struct Diff {
 
 /// Compares two contents of the file `path`. `None` stands for a file that does not exist.
 pub(crate) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Option<Diff> {
-    let (before, after) = (old.unwrap_or_default(), new.unwrap_or_default());
+    let before = old.unwrap_or_default();
+    let after = new.unwrap_or_default();
     let lines = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count();
     if before.len() + after.len() > COMPARED_BYTES || lines(before) + lines(after) > COMPARED_LINES
     {
@@ -43,7 +44,8 @@ pub(crate) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Optio
             .filter(|change| change.tag() == tag)
             .count() as u64
     };
-    let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
+    let added = count(ChangeTag::Insert);
+    let removed = count(ChangeTag::Delete);
     let name = |side: &str, content: Option<&str>| match content {
         Some(_) => format!("{side}/{}", visible_line(path)),
         None => "/dev/null".to_owned(),

@@ -206,7 +206,8 @@ impl Looking<'_> {
         beneath: &Path,
         level: usize,
     ) -> Result<Vec<OsString>, PlaceCaution> {
-        let (mut inner, mut pieces) = (Vec::new(), Vec::new());
+        let mut inner = Vec::new();
+        let mut pieces = Vec::new();
         for entry in dir.entries().into_iter().flatten().flatten() {
             self.looked_at += 1;
             if self.looked_at > LOOKED_AT || level > LEVELS || self.found.len() > STEERING {

@@ -171,7 +171,9 @@ fn write(
 }
 
 fn output(written: WrittenFile, content: &str) -> Result<ToolOutput, serde_json::Error> {
-    let (created, path, bytes) = (written.created(), written.target.path, content.len() as u64);
+    let created = written.created();
+    let path = written.target.path;
+    let bytes = content.len() as u64;
     let unit = if bytes == 1 { "byte" } else { "bytes" };
     let new = if created { " (new)" } else { "" };
     let summary = format!("wrote {bytes} {unit} to {}{new}", shown(&path));

@@ -277,7 +277,8 @@ impl WriteTarget {
         let mode = match self.old.as_ref().map(|old| old.stat).or(self.like) {
             Some(old) => {
                 if (old.st_uid, old.st_gid) != (fresh.st_uid, fresh.st_gid) {
-                    let (owner, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
+                    let owner = Uid::from_raw(old.st_uid);
+                    let group = Gid::from_raw(old.st_gid);
                     // Only the superuser can give files away; others keep what they write.
                     let _ = fchown(file, Some(owner), Some(group));
                 }

@@ -40,7 +40,8 @@ pub(super) struct GuardedNames {
 
 impl Resolve for GuardedNames {
     fn resolve(&self, name: Name) -> Resolving {
-        let (names, reach) = (self.names.clone(), self.reach);
+        let names = self.names.clone();
+        let reach = self.reach;
         Box::pin(async move {
             let name = name.as_str().to_owned();
             let found = names.lookup(name.clone()).await?;

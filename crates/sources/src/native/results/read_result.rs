@@ -134,7 +134,8 @@ impl ReadResultTool {
         })?;
         let start = first.saturating_sub(1);
         let range = start..start.saturating_add(arguments.limit);
-        let (stored, runtime) = (Arc::clone(stored), Handle::current());
+        let stored = Arc::clone(stored);
+        let runtime = Handle::current();
         let found = on_worker(&self.workspace, call.context.clone(), move |stop| {
             let reader = ResultReader::new(stored, runtime, stop);
             let bound = reader.bound();
@@ -149,7 +150,8 @@ impl ReadResultTool {
 
 fn pointed_at(found: JsonPointerValue, first: u64) -> Result<KeptResultPart, ToolFailure> {
     let elements = |value: Value, shown: usize, length: u64, kind| {
-        let (shown, text) = (shown as u64, serde_json::to_string_pretty(&value)?);
+        let shown = shown as u64;
+        let text = serde_json::to_string_pretty(&value)?;
         let next = first + shown;
         Ok(KeptResultPart {
             content: ResultContent::text(text),

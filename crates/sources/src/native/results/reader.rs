@@ -66,7 +66,8 @@ impl<'s> ResultReader<'s> {
         runtime: Handle,
         stop: &'s StopSign,
     ) -> Self {
-        let (piece, bound) = (Vec::new(), ResultReadBound::default());
+        let piece = Vec::new();
+        let bound = ResultReadBound::default();
         Self {
             stored,
             runtime,

@@ -272,7 +272,8 @@ fn output(
     late: bool,
 ) -> Result<ToolOutput, serde_json::Error> {
     let files: Vec<GlobEntry> = page_of(&found.hits, arguments.offset).map(file).collect();
-    let (shown_files, total) = (files.len() as u64, (!late).then_some(found.files));
+    let shown_files = files.len() as u64;
+    let total = (!late).then_some(found.files);
     let end = arguments.offset as u64 + shown_files;
     let next_offset = (found.files > end).then_some(end);
     let unreadable = &passed_over.unreadable;

@@ -265,7 +265,8 @@ fn search(
     let found = found.into_inner().into_found();
     let lines = match arguments.output_mode {
         OutputMode::Content => {
-            let (around, page) = (arguments.around(), arguments.page());
+            let around = arguments.around();
+            let page = arguments.page();
             let wanted = MatchLineQuery {
                 expression: &expression,
                 around,

@@ -36,7 +36,8 @@ impl TextSearch<'_> {
     }
 
     fn expression(&self) -> Result<Expression, ExpressionError> {
-        let (literal, case_insensitive) = (self.literal, self.case_insensitive);
+        let literal = self.literal;
+        let case_insensitive = self.case_insensitive;
         compile(
             self.pattern,
             ExpressionOptions {

@@ -157,7 +157,8 @@ impl OutputLog {
 
     /// Writes to the file what fits there. What is on its way is not counted yet.
     async fn spill(&self, spill: Spill, bytes: &[u8]) {
-        let (spool, room) = (self.spool.clone(), self.limit.saturating_sub(spill.at));
+        let spool = self.spool.clone();
+        let room = self.limit.saturating_sub(spill.at);
         let written = tokio::task::spawn_blocking(move || spill.write(&spool, room)).await;
         let mut kept = self.kept.lock();
         match written {

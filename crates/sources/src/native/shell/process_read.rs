@@ -163,7 +163,8 @@ impl Tool for ProcessRead {
             .read(offset, usize::try_from(limit).unwrap_or(usize::MAX))
             .await?;
         end_well(&mut page);
-        let (cleaned, next) = (clean(&page.bytes), page.end());
+        let cleaned = clean(&page.bytes);
+        let next = page.end();
         let at_end = !was_alive && next >= page.total;
         let is_empty = page.bytes.is_empty();
         let mut text = cleaned.text;

@@ -112,7 +112,8 @@ impl Processes {
         let mut sessions = self.sessions.lock();
         let entries = sessions.entry(session.clone()).or_default();
         entries.push(entry);
-        let (mut ended, mut bytes) = (0, 0);
+        let mut ended = 0;
+        let mut bytes = 0;
         // From the latest back: what is over a limit goes.
         let mut stays: Vec<bool> = entries
             .iter()

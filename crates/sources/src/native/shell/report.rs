@@ -205,14 +205,16 @@ impl FinishedProcessRun<'_> {
         let rest = output.cut.as_ref().map(|_| match &kept {
             Some(kept) => Rest::Kept(kept.about.id),
             None => {
-                let (log, sandbox) = (Arc::clone(&self.log), self.process.applied().clone());
+                let log = Arc::clone(&self.log);
+                let sandbox = self.process.applied().clone();
                 let entry = ProcessEntry::ended(context, origin, log, sandbox, (ended, duration));
                 processes.keep(context.session_id(), Arc::clone(&entry));
                 Rest::OfProcess(entry.id.clone())
             }
         });
         let text = output.text(|cut| {
-            let (bytes, lines) = (count(cut.bytes, "byte"), count(cut.lines, "line"));
+            let bytes = count(cut.bytes, "byte");
+            let lines = count(cut.lines, "line");
             let read = rest
                 .as_ref()
                 .map(|rest| rest.read_on(cut))

@@ -134,7 +134,8 @@ async fn carry(streams: Vec<ProcessOutputPipe<'_>>, input: Option<(Sender, Vec<u
         }
     };
     let mut streams = streams.into_iter();
-    let (first, second) = (streams.next(), streams.next());
+    let first = streams.next();
+    let second = streams.next();
     tokio::join!(feeding, carry_stream(first), carry_stream(second));
 }
 

@@ -335,7 +335,8 @@ impl Tool for Shell {
         if let Some(given) = &arguments.working_directory {
             let refused = self.children.workspace().request(given).err();
             if let Some(refusal) = refused {
-                let (class, message) = (refusal.class(), refusal.to_string());
+                let class = refusal.class();
+                let message = refusal.to_string();
                 return Err(InputRefusal {
                     class,
                     at: "/working_directory".to_owned(),

@@ -29,7 +29,8 @@ impl ShownLimits {
     /// For an output of which at most `bytes` are wanted.
     pub(crate) fn of_bytes(bytes: usize) -> Self {
         let head_bytes = bytes / 3;
-        let (head_lines, tail_lines) = (usize::MAX, usize::MAX);
+        let head_lines = usize::MAX;
+        let tail_lines = usize::MAX;
         Self {
             head_bytes,
             tail_bytes: bytes - head_bytes,
@@ -146,13 +147,15 @@ pub(crate) async fn shown(
         .max(head.len() as u64);
     let (tail, tail_offset) = output.read(from, limits.tail_bytes).await?;
     let start = tail_start(&tail, limits.tail_lines);
-    let (offset, tail_from) = (head.len() as u64, tail_offset + start as u64);
+    let offset = head.len() as u64;
+    let tail_from = tail_offset + start as u64;
     let tail = &tail[start..];
     let count = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
     let partial = u64::from(tail.last().is_some_and(|&last| last != b'\n'));
     let hidden_lines = lines.saturating_sub(count(head) + count(tail) + partial);
     let line = (head.is_empty() || head.ends_with(b"\n")).then(|| count(head) + 1);
-    let (head, tail) = (clean(head), clean(tail));
+    let head = clean(head);
+    let tail = clean(tail);
     let bytes = tail_from.saturating_sub(offset);
     let cut = OutputOmission {
         offset,

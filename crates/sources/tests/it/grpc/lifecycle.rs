@@ -195,10 +195,8 @@ async fn health_is_asked_where_there_is_somebody_to_ask() {
         status,
         message: text.to_owned(),
     };
-    let (standard, own) = (
-        "/grpc.health.v1.Health/Check",
-        "/amplifier.module.ModuleLifecycle/HealthCheck",
-    );
+    let standard = "/grpc.health.v1.Health/Check";
+    let own = "/amplifier.module.ModuleLifecycle/HealthCheck";
     assert_eq!(handle.health().await, ServiceHealth::Connected);
     answers.lock().unwrap().insert(own, health(2, "warming up"));
     assert_eq!(

@@ -7,7 +7,8 @@ use super::{Net, Server, body, facts, reply, text};
 #[test]
 fn text_is_read_with_the_charset_it_has() {
     let check = |media_type: &str, bytes: &[u8], expected: &str, charset: &str| {
-        let (header, content) = (format!("Content-Type: {media_type}"), bytes.to_vec());
+        let header = format!("Content-Type: {media_type}");
+        let content = bytes.to_vec();
         let server = Server::start(move |_| reply("200 OK", &[&header], &content));
         let output = Net::open(&[&server])
             .request(json!({ "url": server.url("/") }))

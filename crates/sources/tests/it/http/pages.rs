@@ -4,7 +4,8 @@ use toolpost_model::ErrorClass;
 use super::{Net, Server, facts, refused, reply, text};
 
 fn served(media_type: &str, content: impl Into<Vec<u8>>) -> Server {
-    let (header, content) = (format!("Content-Type: {media_type}"), content.into());
+    let header = format!("Content-Type: {media_type}");
+    let content = content.into();
     Server::start(move |_| reply("200 OK", &[&header], &content))
 }
 

@@ -40,18 +40,19 @@ impl Server {
     pub(crate) fn writing(answer: impl Fn(&Seen, &mut TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (seen, closed) = (
-            Arc::new(Mutex::new(Vec::new())),
-            Arc::new(AtomicBool::new(false)),
-        );
-        let (log, stop, answer) = (seen.clone(), closed.clone(), Arc::new(answer));
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let closed = Arc::new(AtomicBool::new(false));
+        let log = seen.clone();
+        let stop = closed.clone();
+        let answer = Arc::new(answer);
         thread::spawn(move || {
             for stream in listener.incoming() {
                 if stop.load(Ordering::SeqCst) {
                     return;
                 }
                 let Ok(mut stream) = stream else { continue };
-                let (log, answer) = (log.clone(), answer.clone());
+                let log = log.clone();
+                let answer = answer.clone();
                 thread::spawn(move || {
                     stream
                         .set_read_timeout(Some(Duration::from_secs(30)))
@@ -115,7 +116,8 @@ fn read(stream: &TcpStream) -> Option<Seen> {
         head.push_str(&line);
     }
     let mut words = head.split(' ').map(str::to_owned);
-    let (method, path) = (words.next()?, words.next()?);
+    let method = words.next()?;
+    let path = words.next()?;
     let mut seen = Seen {
         method,
         path,

@@ -92,10 +92,8 @@ async fn a_server_hears_of_the_first_subscriber_and_of_the_last() {
     let (_, companions) = stage.test.host.companions(&stage.test.session).remove(0);
     let noted =
         || std::fs::read_to_string(stage.folder.path().join("starts.noted")).unwrap_or_default();
-    let (on, off) = (
-        companions.subscribe.clone().unwrap(),
-        companions.unsubscribe.clone().unwrap(),
-    );
+    let on = companions.subscribe.clone().unwrap();
+    let off = companions.unsubscribe.clone().unwrap();
     let open = async || {
         stage
             .test
@@ -103,11 +101,9 @@ async fn a_server_hears_of_the_first_subscriber_and_of_the_last() {
             .open_session(Principal::agent("other"), SurfaceRequest::default())
             .await
     };
-    let (one, two, three) = (
-        &stage.test.session,
-        &open().await.unwrap(),
-        &open().await.unwrap(),
-    );
+    let one = &stage.test.session;
+    let two = &open().await.unwrap();
+    let three = &open().await.unwrap();
     for (session, id, expected) in [
         (one, &on, "s"),
         (one, &on, "s"),
@@ -141,10 +137,8 @@ async fn a_server_without_sessions_is_listened_to_as_long_as_anything_is_wanted(
     let (_, companions) = stage.test.host.companions(&stage.test.session).remove(0);
     let noted =
         || std::fs::read_to_string(stage.folder.path().join("starts.noted")).unwrap_or_default();
-    let (on, off) = (
-        companions.subscribe.clone().unwrap(),
-        companions.unsubscribe.clone().unwrap(),
-    );
+    let on = companions.subscribe.clone().unwrap();
+    let off = companions.unsubscribe.clone().unwrap();
     // `l`: a stream is opened and acknowledged; `c`: one is closed.
     for (id, uri, expected) in [
         (&on, "x://a", "l"),
@@ -184,10 +178,8 @@ async fn a_server_that_is_only_watched_goes_on_and_comes_back() {
         .start()
         .await;
     let (_, companions) = stage.test.host.companions(&stage.test.session).remove(0);
-    let (on, off) = (
-        companions.subscribe.clone().unwrap(),
-        companions.unsubscribe.clone().unwrap(),
-    );
+    let on = companions.subscribe.clone().unwrap();
+    let off = companions.unsubscribe.clone().unwrap();
     stage.call(on.as_str(), json!({ "uri": "x://a" })).await;
     stage.call("fix__echo", json!({ "text": "x" })).await;
     let mut news = stage.test.host.news();

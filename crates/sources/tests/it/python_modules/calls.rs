@@ -289,7 +289,8 @@ async fn events_of_modules_are_on_record_with_their_call_and_never_of_a_kind_of_
                 panic!("{rows:?}")
             };
             assert_eq!(event["name"], "module_event");
-            let (data, session) = (&event["data"], stage.test.session.id().as_str());
+            let data = &event["data"];
+            let session = stage.test.session.id().as_str();
             assert_eq!(
                 (&data["event"], &data["session_id"]),
                 (&json!(name), &json!(session))

@@ -148,7 +148,8 @@ async fn a_guard_that_cannot_be_mounted_again_lets_nothing_pass_in_further_sessi
         })
     };
     let stage = wanted(None).start().await;
-    let (first, second) = (stage.session("a").await, stage.session("b").await);
+    let first = stage.session("a").await;
+    let second = stage.session("b").await;
     assert_eq!(
         stage.call_in(&first, "nothing", json!({})).await.outcome,
         Outcome::Succeeded

@@ -13,7 +13,8 @@ use super::stage::{BOTH, Core, Stage, Wanted, processes, until};
 async fn each_session_has_a_mount_of_its_own_and_the_first_takes_the_first() {
     for core in BOTH {
         let stage = Stage::new(core, &["tool-desk"]).await;
-        let (first, second) = (stage.session("a").await, stage.session("b").await);
+        let first = stage.session("a").await;
+        let second = stage.session("b").await;
         let count = async |session| {
             stage
                 .call_in(session, "count_mounts", json!({}))
@@ -43,7 +44,8 @@ async fn sessions_may_have_a_process_each() {
         .set(|wanted| wanted.settings.isolation = Isolation::Process)
         .start()
         .await;
-    let (first, second) = (stage.session("a").await, stage.session("b").await);
+    let first = stage.session("a").await;
+    let second = stage.session("b").await;
     for session in [&first, &second] {
         let counted = stage
             .call_in(session, "count_mounts", json!({}))
@@ -121,7 +123,8 @@ async fn a_mount_outlives_the_call_that_began_it() {
             .insert("seconds".to_owned(), json!(2));
     });
     let stage = wanted.start().await;
-    let (first, second) = (stage.session("a").await, stage.session("b").await);
+    let first = stage.session("a").await;
+    let second = stage.session("b").await;
     assert_eq!(
         stage
             .call_in(&first, "slow", json!({}))
@@ -167,7 +170,8 @@ async fn no_module_sees_an_id_that_another_session_has() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_one_session_loses_the_others_keep() {
     let stage = Stage::new(Core::StandIn, &["tool-slow", "tool-rough"]).await;
-    let (first, second) = (stage.session("a").await, stage.session("b").await);
+    let first = stage.session("a").await;
+    let second = stage.session("b").await;
     assert_eq!(
         stage.call_in(&second, "slow", json!({})).await.outcome,
         Outcome::Succeeded

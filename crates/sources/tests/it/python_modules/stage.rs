@@ -157,9 +157,11 @@ impl Wanted {
             .iter()
             .any(|module| module.planned.kind == ModuleKind::Hook);
         let modules = PythonModules::start(parts).await;
-        let (source, hooks) = (modules.source(), modules.hooks());
+        let source = modules.source();
+        let hooks = modules.hooks();
         let witness = hears.then(|| Arc::new(modules.witness()));
-        let (limits, change) = (self.limits, self.host);
+        let limits = self.limits;
+        let change = self.host;
         let test = TestHost::build(|builder| {
             let builder = builder.source(source).hooks(hooks).limits(limits);
             change(match witness {

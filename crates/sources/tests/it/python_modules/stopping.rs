@@ -105,7 +105,8 @@ async fn background_children_live_as_long_as_their_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_that_blocks_delays_only_itself() {
     let stage = Stage::new(Core::StandIn, &["tool-rough", "tool-desk"]).await;
-    let (blocked, other) = (stage.session("a").await, stage.session("b").await);
+    let blocked = stage.session("a").await;
+    let other = stage.session("b").await;
     let mounted = stage.call_in(&other, "nap", json!({ "seconds": 0 })).await;
     assert_eq!(mounted.outcome, Outcome::Succeeded);
     let blocking = stage.call_in(&blocked, "block", json!({ "until": "wake" }));

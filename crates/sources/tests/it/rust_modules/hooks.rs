@@ -216,10 +216,8 @@ async fn guards_fail_closed_and_observers_open() {
     let odd = |_: &Value| -> Answer { Err(UnfitAnswer("a text".to_owned()).into()) };
     let panics = |_: &Value| -> Answer { panic!("no") };
     let no = |_: &Value| -> Answer { Ok(HookResult::deny("no")) };
-    let (blocked, denied) = (
-        Some(ErrorClass::HookBlocked),
-        Some(ErrorClass::PermissionDenied),
-    );
+    let blocked = Some(ErrorClass::HookBlocked);
+    let denied = Some(ErrorClass::PermissionDenied);
     assert_eq!(
         fares("tool:pre", None, broken).await.0,
         blocked,

@@ -70,7 +70,8 @@ impl FromStr for Range {
             ("", last) => Ok(Self::Last(number(last)?)),
             (first, "") => Ok(Self::From(number(first)?, None)),
             (first, last) => {
-                let (first, last) = (number(first)?, number(last)?);
+                let first = number(first)?;
+                let last = number(last)?;
                 if first <= last {
                     Ok(Self::From(first, Some(last)))
                 } else {

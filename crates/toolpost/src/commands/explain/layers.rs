@@ -166,7 +166,8 @@ fn invocation(layer: &Value) {
         let at = text(violation, "/at")
             .filter(|at| !at.is_empty())
             .unwrap_or_else(|| "all".to_owned());
-        let (expected, given) = (text(violation, "/expected"), text(violation, "/given"));
+        let expected = text(violation, "/expected");
+        let given = text(violation, "/given");
         let told = format!(
             "{at}: expected {}, got {}",
             expected.unwrap_or_default(),
@@ -206,7 +207,8 @@ fn permission(explanation: &Value, layer: &Value) {
     let Some(decision) = explanation.get("decision") else {
         return;
     };
-    let (behavior, why) = (text(decision, "/behavior"), text(decision, "/reason/text"));
+    let behavior = text(decision, "/behavior");
+    let why = text(decision, "/reason/text");
     line(
         "permission",
         format!(
@@ -229,7 +231,8 @@ fn permission(explanation: &Value, layer: &Value) {
         );
     }
     for rule in list(layer, "/considered") {
-        let (written, place) = (text(rule, "/rule"), text(rule, "/place"));
+        let written = text(rule, "/rule");
+        let place = text(rule, "/place");
         let told = format!(
             "`{}` ({})",
             written.unwrap_or_default(),
@@ -251,7 +254,8 @@ fn permission(explanation: &Value, layer: &Value) {
     }
     let parts: Vec<&Value> = list(explanation, "/parts").collect();
     for part in parts.iter().filter(|_| parts.len() > 1) {
-        let (behavior, because) = (text(part, "/behavior"), text(part, "/reason/text"));
+        let behavior = text(part, "/behavior");
+        let because = text(part, "/reason/text");
         let subject = text(part, "/subject").unwrap_or_else(|| "the call itself".to_owned());
         let told = format!(
             "{}: {subject} ({})",

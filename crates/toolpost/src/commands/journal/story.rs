@@ -233,7 +233,8 @@ impl<'a> CallRecordPrinter<'a> {
             return;
         };
         let text = |pointer: &str| self.text(pointer).unwrap_or_default();
-        let (class, mode) = (text("/decision/class"), text("/decision/mode"));
+        let class = text("/decision/class");
+        let mode = text("/decision/mode");
         let facts = styled(DIM, format!("(class {class}, mode {mode})"));
         line(
             "decision",

@@ -156,11 +156,9 @@ fn print_verify_report(report: &VerifyReport) {
         VerifyConclusion::CannotTell => styled(YELLOW, "nothing is wrong with what is left"),
         VerifyConclusion::Broken => styled(RED, "the record was tampered with or damaged"),
     };
-    let (records, calls, open) = (
-        report.records,
-        report.invocations,
-        report.open_invocations.len(),
-    );
+    let records = report.records;
+    let calls = report.invocations;
+    let open = report.open_invocations.len();
     say!("{verdict}: {records} records of {calls} calls, {open} open");
     if report.removed_up_to > 0 && report.removal_is_sound {
         say!(

@@ -219,7 +219,8 @@ impl JoiningStdioProcess<'_> {
     async fn look_for_host(&self, relay: &StdioRelay) -> anyhow::Result<FoundHost> {
         let data_dir: &Path = &self.startup.settings.place.data_dir;
         let ticket = self.startup.builder()?.join_ticket(self.face, self.role);
-        let (session, since) = (relay.session(), Instant::now());
+        let session = relay.session();
+        let since = Instant::now();
         loop {
             if DataDir::running_pid(data_dir).is_none() {
                 match self.startup.builder()?.start_offline().await {

@@ -183,7 +183,8 @@ fn observability(events: &[String]) -> ValidationCheck {
 
 /// Components and services: what they declare is all that can be seen of them.
 fn of_declarations(bench: &Workbench, checks: &mut Vec<ValidationCheck>) -> Vec<TriedTool> {
-    let (declarations, problems) = (bench.declarations(), bench.problems());
+    let declarations = bench.declarations();
+    let problems = bench.problems();
     checks.extend(
         problems
             .iter()

@@ -167,7 +167,8 @@ impl Board {
                 });
             }
             if let Some((part, body, began)) = &open.shown {
-                let (elapsed, turn) = (Some(began.elapsed()), self.turn);
+                let elapsed = Some(began.elapsed());
+                let turn = self.turn;
                 let standing = if self.waiting.contains(&part.id) {
                     CallCardStatus::Waiting { elapsed, turn }
                 } else {

@@ -76,7 +76,8 @@ mod tests {
             }))
         };
         let approval = |state| {
-            let (tool_call_id, approval_id) = ("a".to_owned(), "q".to_owned());
+            let tool_call_id = "a".to_owned();
+            let approval_id = "q".to_owned();
             Some(HostControlFrame::Approval(ApprovalFrame {
                 tool_call_id,
                 approval_id,

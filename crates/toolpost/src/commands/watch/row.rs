@@ -65,7 +65,9 @@ impl StyledLine {
         };
         let most = room.saturating_mul(PILED).max(PILED);
         let mut fitted = FittedLine::default();
-        let (mut plain, mut characters, mut cut) = (String::new(), 0, false);
+        let mut plain = String::new();
+        let mut characters = 0;
+        let mut cut = false;
         for (style, text) in &self.pieces {
             plain.clear();
             for c in text.chars() {

@@ -191,7 +191,8 @@ mod tests {
             columns: 20,
             lines: 10,
         };
-        let (mut picture, mut terminal) = (Picture::default(), Terminal::default());
+        let mut picture = Picture::default();
+        let mut terminal = Terminal::default();
         for (settled, open, expected) in [
             (&[][..], &["a 1", "b 1"][..], &["a 1", "b 1"][..]),
             (&[], &["a 2", "b 2"], &["a 2", "b 2"]),

@@ -12,7 +12,8 @@ fn a_question_outlives_a_kill_and_its_call_runs_once() {
     let bench = Bench::new("mode: default\n");
     let served = bench.serve();
     let mut http = served.connect(&bench.home);
-    let (path, body) = ("/tools/shell/call", r#"{"command":"echo ran >> ran.txt"}"#);
+    let path = "/tools/shell/call";
+    let body = r#"{"command":"echo ran >> ran.txt"}"#;
     http.begin_with_key(path, "k1", body).unwrap();
     let id = bench.only();
     let before = bench.pending(1).remove(0);
@@ -75,7 +76,8 @@ fn a_kill_around_the_answer_runs_the_call_once_or_not_at_all() {
             .unwrap();
         let id = bench.only();
         let mut socket = served.socket(&bench.home);
-        let (path, yes) = (format!("/approvals/{id}"), r#"{"decision":"allow"}"#);
+        let path = format!("/approvals/{id}");
+        let yes = r#"{"decision":"allow"}"#;
         if round % 3 == 0 {
             // The answer is on its way, and nobody knows how far it came.
             socket.begin(&path, yes).unwrap();

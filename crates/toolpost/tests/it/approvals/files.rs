@@ -133,7 +133,8 @@ fn a_script_that_is_swapped_by_a_link_or_made_later_is_asked_about_again() {
 #[test]
 fn a_large_program_is_known_by_its_size_inode_and_time_of_change() {
     let long = |text: &str| format!("{text}exit\n{}", "# padding\n".repeat(900_000));
-    let (first, other) = (long(FIRST), long(OTHER));
+    let first = long(FIRST);
+    let other = long(OTHER);
     let bench = Bench::new("mode: default\n");
     write(&bench, "run.sh", &first);
     let served = bench.serve();
@@ -159,7 +160,8 @@ fn a_file_that_changed_while_the_host_was_dead_is_asked_about_again() {
     write(&bench, "run.sh", FIRST);
     let served = bench.serve();
     let mut http = served.connect(&bench.home);
-    let (path, body) = ("/tools/shell/call", r#"{"command":"sh run.sh"}"#);
+    let path = "/tools/shell/call";
+    let body = r#"{"command":"sh run.sh"}"#;
     http.begin_with_key(path, "k1", body).unwrap();
     let first = bench.pending(1).remove(0);
     served.kill();

@@ -135,7 +135,8 @@ fn a_timeout_still_covers_the_work() {
 fn a_parked_call_outlives_a_kill_and_its_caller_gets_the_result() {
     let bench = Bench::new("mode: default\nhttp: { patience: 50ms }\n");
     let served = bench.serve();
-    let (path, body) = ("/tools/shell/call", r#"{"command":"echo ran >> ran.txt"}"#);
+    let path = "/tools/shell/call";
+    let body = r#"{"command":"echo ran >> ran.txt"}"#;
     let mut http = served.connect(&bench.home);
     let parked = http.post_with_key(path, "k", body).unwrap();
     let told = parked.json();

@@ -32,7 +32,8 @@ fn start() -> u16 {
         .with_no_client_auth()
         .with_single_cert(certificates, key)
         .unwrap();
-    let (config, listener) = (Arc::new(config), TcpListener::bind("127.0.0.1:0").unwrap());
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -45,7 +46,8 @@ fn start() -> u16 {
 }
 
 fn serve<S: Read + Write>(mut stream: BufReader<S>) -> std::io::Result<()> {
-    let (mut line, mut length) = (String::new(), 0);
+    let mut line = String::new();
+    let mut length = 0;
     while stream.read_line(&mut line)? > 2 {
         if let Some((name, value)) = line.split_once(':')
             && name.eq_ignore_ascii_case("content-length")

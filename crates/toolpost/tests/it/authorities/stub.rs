@@ -58,10 +58,12 @@ impl StubEndpoint {
             listener.local_addr().unwrap()
         );
         let requests: Arc<Mutex<Vec<StubRequest>>> = Arc::default();
-        let (kept, decide) = (Arc::clone(&requests), Arc::new(decide));
+        let kept = Arc::clone(&requests);
+        let decide = Arc::new(decide);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (kept, decide) = (Arc::clone(&kept), Arc::clone(&decide));
+                let kept = Arc::clone(&kept);
+                let decide = Arc::clone(&decide);
                 thread::spawn(move || while serve(&stream, &kept, &*decide).is_some() {});
             }
         });
@@ -108,7 +110,8 @@ fn serve(
     reader.read_exact(&mut body).ok()?;
     let body: Value = serde_json::from_slice(&body).ok()?;
     let manner = decide(&body["input"]);
-    let (line, headers) = (lines.remove(0), lines);
+    let line = lines.remove(0);
+    let headers = lines;
     kept.lock().unwrap().push(StubRequest {
         line,
         headers,

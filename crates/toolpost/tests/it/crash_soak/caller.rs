@@ -202,10 +202,8 @@ impl<'h> Caller<'h> {
                 );
             }
             Kind::Chained => {
-                let (old, new) = (
-                    chain_text(self.name, self.number),
-                    chain_text(self.name, self.number + 1),
-                );
+                let old = chain_text(self.name, self.number);
+                let new = chain_text(self.name, self.number + 1);
                 let found = self.home.read(&chain_file(self.name));
                 let took_effect = took_effect(said, found == new);
                 assert_eq!(found, if took_effect { new } else { old }, "{result}");

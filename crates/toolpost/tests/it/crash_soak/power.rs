@@ -32,7 +32,8 @@ impl<'h> Power<'h> {
     /// Starts the first host, which chooses the port.
     pub(super) fn on(home: &'h Home) -> Self {
         let served = Served::start(home, &["--mode", "edits"]);
-        let (address, token) = (served.address, Served::token(home));
+        let address = served.address;
+        let token = Served::token(home);
         let state = State {
             on: Some(served),
             starts: 1,

@@ -52,10 +52,8 @@ pub(crate) fn generated() -> TempDir {
 pub(crate) fn generate(folder: &Path) {
     let proto = root().join("docs/tool_service.proto");
     let include = format!("-I{}", proto.parent().unwrap().display());
-    let (code, stubs) = (
-        format!("--python_out={}", folder.display()),
-        format!("--grpc_python_out={}", folder.display()),
-    );
+    let code = format!("--python_out={}", folder.display());
+    let stubs = format!("--grpc_python_out={}", folder.display());
     run_python(&[
         "-m",
         "grpc_tools.protoc",

@@ -97,7 +97,8 @@ impl Module {
         };
         // The environment, and the Python that it was made of.
         let home = |python: &Path| python.parent().unwrap().parent().unwrap().to_owned();
-        let (peers, base) = (home(&python()), home(&python().canonicalize().unwrap()));
+        let peers = home(&python());
+        let base = home(&python().canonicalize().unwrap());
         let parts = SidecarParts {
             launcher: Some(Launcher::new(workshop::program())),
             children: ChildSettings {

@@ -183,10 +183,8 @@ async fn processes_are_listed_and_belong_to_their_session() {
 #[tokio::test]
 async fn everything_ends_with_its_session() {
     let shop = Workshop::new().await;
-    let (first, second) = (
-        Tripwire::lay(&shop, "first"),
-        Tripwire::lay(&shop, "second"),
-    );
+    let first = Tripwire::lay(&shop, "first");
+    let second = Tripwire::lay(&shop, "second");
     let session = shop.session().await;
     for wire in ["first", "second"] {
         let command =

@@ -366,10 +366,8 @@ async fn only_places_that_rules_name_are_searched() {
     for name in ["lib.key", "lib.txt"] {
         std::fs::write(beside.join(name), format!("{WORD} {name}\n")).unwrap();
     }
-    let (readable, places) = (
-        beside.clone(),
-        [beside.clone(), PathBuf::from("/etc/hostname.key")],
-    );
+    let readable = beside.clone();
+    let places = [beside.clone(), PathBuf::from("/etc/hostname.key")];
     let shop = Workshop::governed(
         |plan| plan.children.readable = vec![readable],
         |builder| {

@@ -62,7 +62,8 @@ async fn long_output_is_shown_by_head_and_tail_and_kept_whole() {
         .parse()
         .unwrap();
     assert!(shown.contains(&format!("\n{}\n[…", line - 1)), "{mark}");
-    let (mut read, mut offset) = (String::new(), Some(1));
+    let mut read = String::new();
+    let mut offset = Some(1);
     while let Some(next) = offset {
         let part = shop
             .call(

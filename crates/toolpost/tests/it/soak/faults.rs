@@ -32,7 +32,9 @@ pub(super) fn run(ledger: &Ledger, mut dice: Dice, end: Instant) {
     std::fs::create_dir(&data).unwrap();
     // Dropped after the host has ended.
     let disk = SmallDisk::mount(&data, ledger);
-    let (mut kills, mut fills, mut lives) = (0, 0, 1);
+    let mut kills = 0;
+    let mut fills = 0;
+    let mut lives = 1;
     while Instant::now() < end {
         let served = serve(&home, &data);
         let target = Target {
@@ -44,7 +46,9 @@ pub(super) fn run(ledger: &Ledger, mut dice: Dice, end: Instant) {
         let fills_up = disk.is_some() && dice.roll(3) == 0;
         thread::scope(|scope| {
             for _ in 0..CALLERS {
-                let (target, over, mut dice) = (&target, &over, dice.fork());
+                let target = &target;
+                let over = &over;
+                let mut dice = dice.fork();
                 scope.spawn(move || {
                     while !over.load(Ordering::Relaxed) {
                         traffic::keyed_calls(target, &mut dice, ledger, "faults");

@@ -43,7 +43,9 @@ pub(super) fn run(ledger: &Ledger, mut dice: Dice, end: Instant) {
     let act = RwLock::new(Act::GoOn);
     let readings = thread::scope(|scope| {
         for (name, actor) in ACTORS {
-            let (target, act, dice) = (&target, &act, dice.fork());
+            let target = &target;
+            let act = &act;
+            let dice = dice.fork();
             scope.spawn(move || play(ledger, name, *actor, target, act, dice));
         }
         let mut readings = Vec::new();

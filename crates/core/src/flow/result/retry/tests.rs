@@ -92,7 +92,8 @@ fn refusal(class: ErrorClass) -> InputRefusal {
 #[test]
 fn the_hosts_own_ends_tell_what_can_be_done() {
     use ErrorClass as C;
-    let (id, decided) = (InvocationId::new(), decision());
+    let id = InvocationId::new();
+    let decided = decision();
     let no = No {
         ask_id: id,
         by: PrincipalName::new("ann"),
@@ -332,10 +333,8 @@ fn the_hosts_own_ends_tell_what_can_be_done() {
 
 #[test]
 fn a_tools_failure_of_any_kind_is_safe_only_where_nothing_was_changed() {
-    let (reads, writes) = (
-        Effects::of(EffectClass::Read),
-        Effects::of(EffectClass::Write),
-    );
+    let reads = Effects::of(EffectClass::Read);
+    let writes = Effects::of(EffectClass::Write);
     for &class in ErrorClass::ALL {
         let failure = || ToolFailure::of(class, "no");
         let safe = |ending| parts(ending).1.retry.safe;

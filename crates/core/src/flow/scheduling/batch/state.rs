@@ -155,7 +155,9 @@ impl BatchState {
         if let Some(by) = self.given_up_by {
             return BatchTurn::GivenUp { because_of: by };
         }
-        let (mut waits, mut missing, mut until) = (false, None, None);
+        let mut waits = false;
+        let mut missing = None;
+        let mut until = None;
         for place in slot.depends_on.iter() {
             match self.calls.get(&place) {
                 Some(other) if other.has_succeeded() => {}

@@ -448,7 +448,8 @@ impl World {
 
 #[test]
 fn thousands_of_interleavings_keep_the_rules() {
-    let (mut arrivals, mut refused) = (0, 0);
+    let mut arrivals = 0;
+    let mut refused = 0;
     for seed in 0..2_000 {
         let mut world = World::new(seed, None);
         for _ in 0..60 {

@@ -29,7 +29,8 @@ struct Agent {
 
 impl Agent {
     fn new(scheduler: &Arc<Scheduler>, principal: Principal) -> Self {
-        let (scheduler, effects) = (Arc::clone(scheduler), read("/x"));
+        let scheduler = Arc::clone(scheduler);
+        let effects = read("/x");
         Self {
             scheduler,
             principal,
@@ -44,11 +45,9 @@ impl Agent {
     fn send(&mut self) -> Result<(), QueueFull> {
         self.calls += 1;
         let session = SessionId::new(format!("{} {}", self.principal.name, self.calls));
-        let (scheduler, principal, effects) = (
-            Arc::clone(&self.scheduler),
-            self.principal.clone(),
-            self.effects.clone(),
-        );
+        let scheduler = Arc::clone(&self.scheduler);
+        let principal = self.principal.clone();
+        let effects = self.effects.clone();
         let mut admission: Admission = Box::pin(async move {
             scheduler
                 .admit(wanted_by(&principal, &session, &effects), |_| ())
@@ -193,7 +192,8 @@ fn a_look_names_the_share_that_a_call_waits_for() {
     let mut greedy = Agent::new(&scheduler, Principal::agent("greedy"));
     greedy.send_many(50);
     let look = |principal: &Principal| {
-        let (session, effects) = (SessionId::new("s"), read("/x"));
+        let session = SessionId::new("s");
+        let effects = read("/x");
         let outlook = scheduler
             .look(wanted_by(principal, &session, &effects))
             .unwrap();

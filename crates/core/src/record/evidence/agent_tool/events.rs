@@ -307,14 +307,12 @@ fn milestones(
 }
 
 fn hooks(events: &mut CallEvents<'_>, event: HookEvent, lines: &mut Vec<String>) {
-    let (story, when) = (
-        events.story,
-        if event == HookEvent::Before {
-            "pre"
-        } else {
-            "post"
-        },
-    );
+    let story = events.story;
+    let when = if event == HookEvent::Before {
+        "pre"
+    } else {
+        "post"
+    };
     for (place, (run, at)) in (1..).zip(&story.hooks) {
         if run.event != event {
             continue;

@@ -213,7 +213,8 @@ fn fact(class: ClassFact, tell: impl Fn(EffectClass) -> bool) -> Value {
 
 fn interface(declared: &DeclarationExport<'_>, lines: &mut Vec<String>) {
     let about = &declared.tool.declaration;
-    let (safety, permission) = (&about.interface.safety, &about.interface.permission);
+    let safety = &about.interface.safety;
+    let permission = &about.interface.permission;
     let is_shared = declared
         .tool
         .settings
@@ -343,10 +344,8 @@ fn network_scope(interface: &Interface) -> &'static str {
 }
 
 fn execution_profile(declared: &DeclarationExport<'_>, lines: &mut Vec<String>) {
-    let (profile, settings) = (
-        &declared.tool.declaration.interface.execution,
-        &declared.tool.settings,
-    );
+    let profile = &declared.tool.declaration.interface.execution;
+    let settings = &declared.tool.settings;
     push(
         lines,
         "execution_profile",

@@ -157,7 +157,8 @@ fn every_shape_is_found_wherever_it_stands() {
     let host = KnownSecrets::default();
     for (secret, expected) in EXAMPLES {
         assert_eq!(clean(&host, secret).0, *expected);
-        let (before, behind) = ("some text \"", "\" and more");
+        let before = "some text \"";
+        let behind = "\" and more";
         assert_eq!(
             clean(&host, &format!("{before}{secret}{behind}")).0,
             format!("{before}{expected}{behind}")
@@ -313,7 +314,8 @@ fn dumped(bytes: &[u8], tool: &str) -> String {
             }
             "hexdump" => {
                 let words = line.chunks(2).map(|pair| {
-                    let (first, second) = (pair[0], pair.get(1).copied().unwrap_or(0));
+                    let first = pair[0];
+                    let second = pair.get(1).copied().unwrap_or(0);
                     format!("{second:02x}{first:02x}")
                 });
                 format!("{offset:07x} {}\n", words.collect::<Vec<_>>().join(" "))

@@ -118,7 +118,8 @@ pub(super) async fn keep(
     mut ending: mpsc::UnboundedReceiver<String>,
     gone: watch::Sender<Option<Arc<BridgeExit>>>,
 ) {
-    let (stdout, stderr) = (process.take_stdout(), process.take_stderr());
+    let stdout = process.take_stdout();
+    let stderr = process.take_stderr();
     let last_words = Mutex::new(Vec::new());
     let heard = async {
         tokio::join!(

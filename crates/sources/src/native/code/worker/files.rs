@@ -125,7 +125,8 @@ impl InterpreterRun<'_> {
             FileMode::Write(_) | FileMode::WriteUpdate(_) => {
                 self.flush_files()?;
                 self.write_now(path, "", None)?;
-                let (path, content) = (path.to_owned(), String::new());
+                let path = path.to_owned();
+                let content = String::new();
                 self.files.written = Some(BufferedFileWrite {
                     path,
                     content,
@@ -158,7 +159,8 @@ impl InterpreterRun<'_> {
         self.files.written.take_if(|written| written.path == path);
         self.flush_files()?;
         self.write_now(path, text, None)?;
-        let (path, content) = (path.to_owned(), text.to_owned());
+        let path = path.to_owned();
+        let content = text.to_owned();
         self.files.written = Some(BufferedFileWrite {
             path,
             content,
@@ -226,7 +228,9 @@ impl InterpreterRun<'_> {
     /// The whole file, exactly, and its digest where it came in one piece. The tool shows lines and cuts what is
     /// too long for a reader; code must not take such a part for the whole.
     fn read_now(&mut self, path: &str) -> OsCallResult<(String, Option<String>)> {
-        let (mut text, mut offset, mut digest) = (String::new(), 1, None);
+        let mut text = String::new();
+        let mut offset = 1;
+        let mut digest = None;
         loop {
             let arguments = object(json!({ "path": path, "offset": offset, "limit": u32::MAX }));
             let read = self.file_tool(FileTool::Read, arguments)?;

@@ -124,7 +124,8 @@ pub(super) fn apply(
         .iter()
         .map(|file| planner.plan(file))
         .collect::<Result<_, _>>()?;
-    let (mut steps, mut changes) = (Vec::new(), Vec::new());
+    let mut steps = Vec::new();
+    let mut changes = Vec::new();
     for planned in planned {
         planned.stage(workspace, stop, &mut steps, &mut changes)?;
     }
@@ -310,7 +311,8 @@ impl PlannedFileChange<'_> {
         };
         let mut target = None;
         if let Some(given) = self.target {
-            let (missing, last_link) = (IfMissing::CreateDirectories, LastLink::Follow);
+            let missing = IfMissing::CreateDirectories;
+            let last_link = LastLink::Follow;
             let opening = WriteTargetRequest {
                 given,
                 wish: OldContentNeed::IfCheap,

@@ -57,10 +57,13 @@ enum ChangedFileKind {
 /// Puts what was done into the call's output.
 pub(super) fn output(applied: AppliedPatch) -> Result<ToolOutput, serde_json::Error> {
     let AppliedPatch { changes, stuck } = applied;
-    let (mut list, mut diffs, mut files) = (String::new(), String::new(), Vec::new());
+    let mut list = String::new();
+    let mut diffs = String::new();
+    let mut files = Vec::new();
     for change in changes {
         let stays = stuck.as_ref().is_none_or(|stuck| stuck.touches(&change));
-        let (old, new) = (change.old.as_deref(), change.new.as_deref());
+        let old = change.old.as_deref();
+        let new = change.new.as_deref();
         let whole = change.kind == FileChangeKind::Added;
         let diff = diff::unified(&change.path, if whole { None } else { old }, new);
         let counts = diff.as_ref().map_or(String::new(), |diff| {

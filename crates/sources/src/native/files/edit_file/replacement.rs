@@ -166,7 +166,9 @@ pub(super) fn replace(
     };
     let mut ends = LineEnds::new(content);
 
-    let (mut count, mut bytes, mut told) = (0_u64, content.len() as u64, Vec::new());
+    let mut count = 0_u64;
+    let mut bytes = content.len() as u64;
+    let mut told = Vec::new();
     for place in searched.places(old) {
         if count.is_multiple_of(LOOK_EVERY) {
             go_on()?;
@@ -178,7 +180,8 @@ pub(super) fn replace(
         }
     }
     if count == 0 {
-        let (near, numbered) = (near_misses(content, old), is_numbered(old));
+        let near = near_misses(content, old);
+        let numbered = is_numbered(old);
         return Err(ExchangeError::Mismatch(Mismatch::NotFound {
             near,
             numbered,
@@ -314,7 +317,8 @@ impl<'c> LineEnds<'c> {
 }
 
 fn line_numbers(content: &str, places: &[usize]) -> Vec<u64> {
-    let (mut line, mut done) = (1, 0);
+    let mut line = 1;
+    let mut done = 0;
     let mut numbers = Vec::new();
     for &place in places {
         line += content[done..place]
@@ -348,7 +352,8 @@ fn near_misses(content: &str, old: &str) -> Vec<(u64, u64)> {
         return Vec::new();
     };
     let lines: Vec<Cow<'_, str>> = content.lines().map(words).collect();
-    let (mut near, mut compared) = (Vec::new(), 0_usize);
+    let mut near = Vec::new();
+    let mut compared = 0_usize;
     for start in 0..(lines.len() + 1).saturating_sub(wanted.len()) {
         let place = &lines[start..start + wanted.len()];
         let fits = match place {
@@ -411,7 +416,8 @@ mod tests {
 
     #[test]
     fn a_result_that_is_too_large_is_never_built() {
-        let (content, new) = ("a".repeat(8 << 20), "b".repeat(100 << 10));
+        let content = "a".repeat(8 << 20);
+        let new = "b".repeat(100 << 10);
         let exchange = TextReplacement {
             old: "a",
             new: &new,

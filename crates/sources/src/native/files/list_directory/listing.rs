@@ -267,7 +267,8 @@ impl Collector<'_> {
                 entry.path.len() + entry.name.len() + entry.target.as_ref().map_or(0, String::len);
             self.listing.entries.push(entry);
             if let SubdirectoryContents::Names(dir, names) = inner {
-                let (at, name) = (level.at.join(&name), level.name.join(&name));
+                let at = level.at.join(&name);
+                let name = level.name.join(&name);
                 self.add(
                     &ListedDirectory {
                         dir: &dir,

@@ -49,7 +49,8 @@ pub(super) fn read(
     let media_type = media_type(&head);
     let image = media_type.starts_with("image/") && size <= IMAGE_BYTES as u64;
     let keep = if image { IMAGE_BYTES } else { SHOWN_BYTES };
-    let (mut hasher, mut bytes) = (Sha256::new_with_prefix(&head), head);
+    let mut hasher = Sha256::new_with_prefix(&head);
+    let mut bytes = head;
     let mut through = bytes.len() as u64;
     let mut whole = false;
     if size <= READ_ON_BYTES {

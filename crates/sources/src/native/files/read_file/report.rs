@@ -114,10 +114,8 @@ fn text_output(
 
 fn text_summary(result: &ReadFileResult) -> String {
     let path = shown(&result.path);
-    let (first, count) = (
-        result.first_line.unwrap_or(1),
-        result.lines_shown.unwrap_or(0),
-    );
+    let first = result.first_line.unwrap_or(1);
+    let count = result.lines_shown.unwrap_or(0);
     let lossy = if result.lossy {
         ", bytes that are not UTF-8 were replaced"
     } else {

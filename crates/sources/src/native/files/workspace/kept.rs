@@ -254,7 +254,8 @@ pub(in crate::native) fn find_kept(
     rules: &dyn KeepingRules,
 ) -> Result<(KeptPaths, SearchTrail), KeptError> {
     let until = Instant::now() + MOST_TIME;
-    let (kept, trail) = (KeptPaths::default(), SearchTrail::default());
+    let kept = KeptPaths::default();
+    let trail = SearchTrail::default();
     let mut search = KeptPathSearch {
         rules,
         until,

@@ -288,10 +288,8 @@ impl PathWalk<'_> {
             Ok(target) => target,
             Err(error) => return self.look_again(name, error),
         };
-        let (at, target) = (
-            self.workspace.told(&self.path.join(&name)),
-            PathBuf::from(target),
-        );
+        let at = self.workspace.told(&self.path.join(&name));
+        let target = PathBuf::from(target);
         if self.pending.is_empty() {
             self.wants_directory |= names_directory(&target.to_string_lossy());
         }

@@ -122,7 +122,8 @@ impl RequestedPath {
             match stays_beneath(&steps, given) {
                 Ok(()) => {
                     let names_directory = names_directory(given);
-                    let (root, base) = (spelling.root, spelling.base.to_owned());
+                    let root = spelling.root;
+                    let base = spelling.base.to_owned();
                     return Ok(Self {
                         given: text(),
                         root,

@@ -322,7 +322,8 @@ impl PlaceIndex {
         names: &'n [&'n str],
         at: usize,
     ) -> impl Iterator<Item = &'static ProtectedPlace> + 'n {
-        let (name, beneath) = (names[at], &names[at + 1..]);
+        let name = names[at];
+        let beneath = &names[at + 1..];
         let fixed = self.by_first_name.get(name).into_iter().flatten();
         let fixed = fixed
             .filter(move |(_, rest)| beneath.starts_with(rest))

@@ -59,7 +59,8 @@ pub(super) fn convert(
     if html.contains("main") || html.contains("MAIN") {
         let mut main = Converter::new(base, style, PageScope::Main);
         main.run(html, until)?;
-        let (has_main, main) = (main.seen_main, main.finish());
+        let has_main = main.seen_main;
+        let main = main.finish();
         if has_main && main.text.len() >= MAIN_CHARS {
             return Ok(main);
         }

@@ -27,7 +27,8 @@ pub(super) async fn begin(
     limit: u64,
     context: &CallContext,
 ) -> Result<ResponseFileSave, ToolFailure> {
-    let (place, path) = (workspace.clone(), path.to_owned());
+    let place = workspace.clone();
+    let path = path.to_owned();
     let file = on_worker(workspace, context.clone(), move |stop| {
         IncomingFile::begin(&place, &path, stop)
     })

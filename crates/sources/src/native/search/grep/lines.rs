@@ -153,8 +153,10 @@ pub(in crate::native::search) fn collect_from(
         WatchedFileReader::new(text, watch),
         &mut sink,
     );
-    let (lines, is_binary) = (sink.lines, sink.is_binary);
-    let (is_full, long_lines) = (room.is_full(), matcher.long_lines());
+    let lines = sink.lines;
+    let is_binary = sink.is_binary;
+    let is_full = room.is_full();
+    let long_lines = matcher.long_lines();
     CollectedLines {
         lines,
         is_full,

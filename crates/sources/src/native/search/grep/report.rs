@@ -222,7 +222,8 @@ impl FinishedGrep<'_> {
     }
 
     fn summary(&self, result: &GrepResult, count: u64, total: Option<u64>) -> String {
-        let (pattern, place) = (shown(self.arguments.pattern), shown(&result.path));
+        let pattern = shown(self.arguments.pattern);
+        let place = shown(&result.path);
         let of_lines = self.arguments.output_mode == OutputMode::Content;
         let (one, many) = if of_lines {
             ("line", "lines")

@@ -74,7 +74,8 @@ async fn large_output_is_read_back_whole_from_the_file() {
 
 #[tokio::test]
 async fn beyond_the_limit_the_latest_bytes_are_kept_and_the_rest_is_counted() {
-    let (limit, length) = (600_000, 2_000_000);
+    let limit = 600_000;
+    let length = 2_000_000;
     let log = filled(limit, length).await;
     let recent = (length - RECENT) as u64;
     assert_eq!(

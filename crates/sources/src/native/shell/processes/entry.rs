@@ -76,11 +76,9 @@ impl ProcessEntry {
         place: ProcessPlace,
     ) -> Arc<Self> {
         let (state, watched) = watch::channel(ProcessState::Running);
-        let (stop, began, sandbox) = (
-            Arc::<ProcessStopSignals>::default(),
-            Instant::now(),
-            process.applied().clone(),
-        );
+        let stop = Arc::<ProcessStopSignals>::default();
+        let began = Instant::now();
+        let sandbox = process.applied().clone();
         let stdin = Mutex::new(process.take_stdin());
         let output = process.take_stdout();
         let watch = watch.map(Arc::new);
@@ -123,7 +121,8 @@ impl ProcessEntry {
         (ended, duration): (CommandExit, Duration),
     ) -> Arc<Self> {
         let (_, state) = watch::channel(ProcessState::Ended(ended, duration));
-        let (stdin, stop) = (Mutex::new(None), Arc::default());
+        let stdin = Mutex::new(None);
+        let stop = Arc::default();
         Arc::new(Self {
             id: new_id(context),
             origin,
@@ -228,7 +227,8 @@ async fn tend(
         }
     };
     let mut flow = pin!(flow);
-    let (mut flowing, mut told_gently) = (true, false);
+    let mut flowing = true;
+    let mut told_gently = false;
     let mut patience = pin!(tokio::time::sleep(GRACE));
     let mut age = pin!(tokio::time::sleep(lifetime));
     let mut young = true;

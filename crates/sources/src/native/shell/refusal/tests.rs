@@ -54,7 +54,8 @@ fn guessed(
     output: &str,
     ended: CommandExit,
 ) -> Option<(SandboxRefusalKind, Option<String>)> {
-    let (confines, applied) = (confines(profile), applied());
+    let confines = confines(profile);
+    let applied = applied();
     let scene = SandboxedRunContext {
         confines: &confines,
         applied: &applied,

@@ -31,7 +31,8 @@ impl Shell {
         let RunningShellCommand { process, watch, .. } = self
             .start(arguments, directory, Stdin::Piped, context)
             .await?;
-        let (log, lifetime) = (self.processes.background_log(), self.processes.lifetime());
+        let log = self.processes.background_log();
+        let lifetime = self.processes.lifetime();
         let entry = ProcessEntry::tend(
             context,
             arguments.origin(),

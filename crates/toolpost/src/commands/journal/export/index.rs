@@ -56,7 +56,8 @@ struct SurfaceHead {
 
 impl ExportContextIndex {
     pub(super) fn note(&mut self, row: &StoredRecord) {
-        let (seq, body) = (row.seq, row.record.body.as_str());
+        let seq = row.seq;
+        let body = row.record.body.as_str();
         match row.record.kind {
             RecordKind::HostStarted => self.starts.push(seq),
             RecordKind::SessionOpened => {

@@ -37,10 +37,8 @@ pub(super) fn print_ending(story: &CallRecordPrinter<'_>, line: NamedLineWriter<
     if let Some(late) = story.text("/explain/late") {
         line("late", late_answer(&late).to_owned());
     }
-    let (summary, error) = (
-        story.text("/result/summary"),
-        story.text("/result/error/message"),
-    );
+    let summary = story.text("/result/summary");
+    let error = story.text("/result/error/message");
     // Of most failures the summary is the error again.
     if let Some(summary) = summary.filter(|summary| Some(summary) != error.as_ref()) {
         line("summary", shortened(&summary));

@@ -34,7 +34,9 @@ pub(super) fn print_nested_calls(
         None => reader.last_seq()?,
     };
     let began = i64::try_from(id.unix_millis()).unwrap_or(i64::MAX);
-    let (mut children, mut pages, mut complete) = (Vec::new(), 0, true);
+    let mut children = Vec::new();
+    let mut pages = 0;
+    let mut complete = true;
     let parent = id.to_string();
     while end > 0 {
         if pages == MOST_PAGES {

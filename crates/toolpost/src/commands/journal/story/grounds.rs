@@ -10,7 +10,8 @@ use crate::terminal::{DIM, YELLOW, printable, styled};
 pub(crate) fn grounds(decision: &Value, line: NamedLineWriter<'_>) {
     let text = |value: &Value, name: &str| value[name].as_str().map(printable);
     let rule = |rule: &Value| {
-        let (written, place) = (text(rule, "rule"), text(rule, "place"));
+        let written = text(rule, "rule");
+        let place = text(rule, "place");
         format!(
             "`{}` ({})",
             written.unwrap_or_default(),

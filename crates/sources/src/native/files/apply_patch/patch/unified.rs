@@ -229,7 +229,9 @@ impl<'p> UnifiedDiffReader<'_, 'p> {
         hunk: &mut Hunk<'p>,
         numbers: Option<Numbers>,
     ) -> Result<(), ParseError> {
-        let (mut old, mut new, mut blank) = (0, 0, 0);
+        let mut old = 0;
+        let mut new = 0;
+        let mut blank = 0;
         while let Some(line) = self.line() {
             let counted = numbers
                 .as_ref()
