@@ -38,7 +38,7 @@ pub(crate) struct ProbePlan {
 
 /// What was tried, and whether it succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Attempt {
+pub(crate) enum ProbeAttempt {
     WriteInside,
     WriteTemporary,
     ListenOnLoopback,
@@ -57,7 +57,7 @@ pub(crate) enum Attempt {
 /// One try, as told to the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SelfTestFinding {
-    pub(crate) attempt: Attempt,
+    pub(crate) attempt: ProbeAttempt,
     pub(crate) succeeded: bool,
     /// What the system said if it refused.
     pub(crate) errno: Option<i32>,
@@ -68,44 +68,44 @@ pub(crate) fn try_everything(plan: &ProbePlan) {
     let sees_host = see(plan.host, plan.host_started);
     let tried = [
         (
-            Attempt::WriteInside,
+            ProbeAttempt::WriteInside,
             write(&plan.inside.path().join("written")),
         ),
         (
-            Attempt::WriteTemporary,
+            ProbeAttempt::WriteTemporary,
             write_temporary(plan.temporary.as_ref()),
         ),
         (
-            Attempt::ListenOnLoopback,
+            ProbeAttempt::ListenOnLoopback,
             TcpListener::bind(("127.0.0.1", 0)).map(drop).map_err(errno),
         ),
         (
-            Attempt::WriteOutside,
+            ProbeAttempt::WriteOutside,
             write(&plan.outside.path().join("written")),
         ),
-        (Attempt::ReadMasked, read(plan.masked.path())),
-        (Attempt::WriteProtected, write(plan.protected.path())),
-        (Attempt::ConnectToHost, connect(plan.tcp)),
+        (ProbeAttempt::ReadMasked, read(plan.masked.path())),
+        (ProbeAttempt::WriteProtected, write(plan.protected.path())),
+        (ProbeAttempt::ConnectToHost, connect(plan.tcp)),
         (
-            Attempt::ConnectToSocket,
+            ProbeAttempt::ConnectToSocket,
             UnixStream::connect(plan.socket.path())
                 .map(drop)
                 .map_err(errno),
         ),
         (
-            Attempt::SignalHost,
+            ProbeAttempt::SignalHost,
             sees_host.and_then(|()| signal(plan.host)),
         ),
-        (Attempt::SeeHost, sees_host),
+        (ProbeAttempt::SeeHost, sees_host),
         (
-            Attempt::ReadHostEnvironment,
+            ProbeAttempt::ReadHostEnvironment,
             sees_host.and_then(|()| read(Path::new(&format!("/proc/{}/environ", plan.host)))),
         ),
         (
-            Attempt::Unshare,
+            ProbeAttempt::Unshare,
             sys::unshare(rustix::thread::UnshareFlags::NEWUSER),
         ),
-        (Attempt::HoldCapability, hold_capability()),
+        (ProbeAttempt::HoldCapability, hold_capability()),
     ];
     let told: Vec<SelfTestFinding> = tried
         .into_iter()

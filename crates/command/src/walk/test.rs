@@ -35,10 +35,10 @@ impl ScriptWalker {
         }
     }
 
-    fn binary_test(&mut self, kind: Comparison, left: &Word, right: &Word) {
+    fn binary_test(&mut self, kind: TestComparison, left: &Word, right: &Word) {
         match kind {
-            Comparison::Text => self.bystander(&right.value),
-            Comparison::Number => {
+            TestComparison::Text => self.bystander(&right.value),
+            TestComparison::Number => {
                 self.bystander(&right.value);
                 for operand in [left, right] {
                     if !word::is_plain_arithmetic(&operand.value) {
@@ -47,7 +47,7 @@ impl ScriptWalker {
                 }
             }
             // Shells read these words by rules of their own.
-            Comparison::Expression => {
+            TestComparison::Expression => {
                 self.opaque(&right.value, OpaqueReason::Ambiguous);
                 self.take_apart(&right.value);
             }
@@ -62,13 +62,13 @@ impl ScriptWalker {
 }
 
 #[derive(Clone, Copy)]
-enum Comparison {
+enum TestComparison {
     Text,
     Number,
     Expression,
 }
 
-fn comparison(predicate: &BinaryPredicate) -> Comparison {
+fn comparison(predicate: &BinaryPredicate) -> TestComparison {
     match predicate {
         BinaryPredicate::FilesReferToSameDeviceAndInodeNumbers
         | BinaryPredicate::LeftFileIsNewerOrExistsWhenRightDoesNot
@@ -78,15 +78,15 @@ fn comparison(predicate: &BinaryPredicate) -> Comparison {
         | BinaryPredicate::StringExactlyMatchesString
         | BinaryPredicate::StringDoesNotExactlyMatchString
         | BinaryPredicate::LeftSortsBeforeRight
-        | BinaryPredicate::LeftSortsAfterRight => Comparison::Text,
+        | BinaryPredicate::LeftSortsAfterRight => TestComparison::Text,
         BinaryPredicate::StringMatchesRegex | BinaryPredicate::StringContainsSubstring => {
-            Comparison::Expression
+            TestComparison::Expression
         }
         BinaryPredicate::ArithmeticEqualTo
         | BinaryPredicate::ArithmeticNotEqualTo
         | BinaryPredicate::ArithmeticLessThan
         | BinaryPredicate::ArithmeticLessThanOrEqualTo
         | BinaryPredicate::ArithmeticGreaterThan
-        | BinaryPredicate::ArithmeticGreaterThanOrEqualTo => Comparison::Number,
+        | BinaryPredicate::ArithmeticGreaterThanOrEqualTo => TestComparison::Number,
     }
 }

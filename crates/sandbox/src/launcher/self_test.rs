@@ -17,7 +17,7 @@ use crate::job::{
 };
 use crate::machine::Scratch;
 use crate::message::{LauncherMessage, take_frame};
-use crate::probe::{Attempt, ProbePlan, SelfTestFinding};
+use crate::probe::{ProbeAttempt, ProbePlan, SelfTestFinding};
 
 /// A probe takes milliseconds; on a machine this busy nothing else would work either.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -65,14 +65,14 @@ pub struct Check {
 
 /// What an attempt must come to, by tier. `A` needs all; the others those that their means can give.
 struct Expectation {
-    attempt: Attempt,
+    attempt: ProbeAttempt,
     name: &'static str,
     succeeds: bool,
     /// The weakest tier that still needs it.
     down_to: SandboxTier,
 }
 
-const fn must(attempt: Attempt, name: &'static str, down_to: SandboxTier) -> Expectation {
+const fn must(attempt: ProbeAttempt, name: &'static str, down_to: SandboxTier) -> Expectation {
     Expectation {
         attempt,
         name,
@@ -81,7 +81,7 @@ const fn must(attempt: Attempt, name: &'static str, down_to: SandboxTier) -> Exp
     }
 }
 
-const fn must_not(attempt: Attempt, name: &'static str, down_to: SandboxTier) -> Expectation {
+const fn must_not(attempt: ProbeAttempt, name: &'static str, down_to: SandboxTier) -> Expectation {
     Expectation {
         attempt,
         name,
@@ -91,64 +91,68 @@ const fn must_not(attempt: Attempt, name: &'static str, down_to: SandboxTier) ->
 }
 
 const EXPECTATIONS: &[Expectation] = &[
-    must(Attempt::WriteInside, "roots can be written", SandboxTier::C),
     must(
-        Attempt::WriteTemporary,
+        ProbeAttempt::WriteInside,
+        "roots can be written",
+        SandboxTier::C,
+    ),
+    must(
+        ProbeAttempt::WriteTemporary,
         "there is a private temporary directory",
         SandboxTier::A,
     ),
     must(
-        Attempt::ListenOnLoopback,
+        ProbeAttempt::ListenOnLoopback,
         "there is a loopback device of its own",
         SandboxTier::A,
     ),
     must_not(
-        Attempt::WriteOutside,
+        ProbeAttempt::WriteOutside,
         "nothing else can be written",
         SandboxTier::B,
     ),
     must_not(
-        Attempt::ReadMasked,
+        ProbeAttempt::ReadMasked,
         "masked paths cannot be read",
         SandboxTier::A,
     ),
     must_not(
-        Attempt::WriteProtected,
+        ProbeAttempt::WriteProtected,
         "protected paths cannot be written",
         SandboxTier::A,
     ),
     must_not(
-        Attempt::ConnectToHost,
+        ProbeAttempt::ConnectToHost,
         "the host's network is out of reach",
         SandboxTier::C,
     ),
     must_not(
-        Attempt::ConnectToSocket,
+        ProbeAttempt::ConnectToSocket,
         "the host's sockets are out of reach",
         SandboxTier::C,
     ),
     must_not(
-        Attempt::SignalHost,
+        ProbeAttempt::SignalHost,
         "other processes cannot be signalled",
         SandboxTier::A,
     ),
     must_not(
-        Attempt::SeeHost,
+        ProbeAttempt::SeeHost,
         "other processes cannot be seen",
         SandboxTier::A,
     ),
     must_not(
-        Attempt::ReadHostEnvironment,
+        ProbeAttempt::ReadHostEnvironment,
         "the host's environment cannot be read",
         SandboxTier::B,
     ),
     must_not(
-        Attempt::Unshare,
+        ProbeAttempt::Unshare,
         "system calls are filtered",
         SandboxTier::C,
     ),
     must_not(
-        Attempt::HoldCapability,
+        ProbeAttempt::HoldCapability,
         "no capability is left",
         SandboxTier::C,
     ),
@@ -161,7 +165,7 @@ pub(super) fn run(means: &Means, at_most: SandboxTier) -> SelfTest {
         if tier < at_most {
             continue;
         }
-        let Probed { tried, applied } = match probe(means, tier) {
+        let ProbeRunReport { tried, applied } = match probe(means, tier) {
             Ok(probed) => {
                 landlock_abi = landlock_abi.or(probed.applied.landlock_abi);
                 probed
@@ -229,12 +233,12 @@ fn check(tier: SandboxTier, expected: &Expectation, tried: &[SelfTestFinding]) -
     }
 }
 
-struct Probed {
+struct ProbeRunReport {
     tried: Vec<SelfTestFinding>,
     applied: AppliedSandbox,
 }
 
-fn probe(means: &Means, tier: SandboxTier) -> Result<Probed, LaunchError> {
+fn probe(means: &Means, tier: SandboxTier) -> Result<ProbeRunReport, LaunchError> {
     let failed = LaunchError::Launcher;
     let ground = Scratch::new(&means.host).map_err(failed)?;
     let inside = ground.path().join("home");
@@ -265,7 +269,7 @@ fn probe(means: &Means, tier: SandboxTier) -> Result<Probed, LaunchError> {
     for tried in probed
         .tried
         .iter_mut()
-        .filter(|tried| tried.attempt == Attempt::WriteOutside)
+        .filter(|tried| tried.attempt == ProbeAttempt::WriteOutside)
     {
         // It may have had a directory of that name to itself, so what counts is what is here.
         tried.succeeded = ground.holds("written");
@@ -295,7 +299,7 @@ fn job(inside: PathBuf, masked: PathBuf, protected: PathBuf) -> SandboxJob {
 }
 
 /// Reads the report, then what the probe wrote: small enough for the pipe to hold all of it.
-fn hear(spawned: &mut LauncherProcess) -> Result<Probed, LaunchError> {
+fn hear(spawned: &mut LauncherProcess) -> Result<ProbeRunReport, LaunchError> {
     let mut inbox = Vec::new();
     let mut applied = None;
     loop {
@@ -334,5 +338,5 @@ fn hear(spawned: &mut LauncherProcess) -> Result<Probed, LaunchError> {
     let applied = applied.ok_or(LaunchError::Silent {
         stderr: String::new(),
     })?;
-    Ok(Probed { tried, applied })
+    Ok(ProbeRunReport { tried, applied })
 }
