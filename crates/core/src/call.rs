@@ -1,24 +1,10 @@
 //! The way of a call: one loop that steps from stage to stage.
 //!
 //! The same loop drives a live call, a call recovered after a restart and a dry run for `explain`. Each step is
-//! a short function; what it decides with lives in its layer's room. This file, and nothing else in the host,
-//! runs a tool.
+//! a short function in the folder of its layer; `execution/run.rs`, and nothing else in the host, runs a tool.
 
-mod answer;
-pub(crate) mod covering;
-mod delegating;
 pub(crate) mod explain;
-mod hooking;
-mod keeping;
-mod nested;
-mod onward;
-pub(crate) mod permitting;
-mod prepare;
-pub(crate) mod recovery;
-mod replaying;
-mod running;
-pub(crate) mod siblings;
-mod waiting;
+pub(crate) mod recover;
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -26,21 +12,19 @@ use futures_util::FutureExt as _;
 
 use toolpost_model::{Effects, ErrorClass, Stage, ToolResult};
 
-pub(crate) use answer::OnDrop;
-pub use answer::{CallHandle, CallHandleState, PendingCall, PendingCause, RecordedResult};
-
 use crate::{
-    flow::{
-        approval::Approvals,
-        execution,
-        invocation::{AcknowledgementTiming, OnRecord, PipelineCall},
-        result::{self, CallEnding},
-    },
+    approval::Approvals,
+    execution::{deadline, run},
+    hooks::{after, before},
     host::HostInner,
+    invocation::{AcknowledgementTiming, OnRecord, PipelineCall, RecordedResult, resolve},
+    permission::decide,
     record::{
         journal::{RecordKind, Strength},
-        rendering,
+        persist, rendering,
+        replay::answer as replay,
     },
+    result::{self, CallEnding},
 };
 
 /// How the loop is driven.
@@ -57,7 +41,7 @@ pub(crate) enum StagePlan {
 }
 
 /// What a step leads to.
-enum StageExit {
+pub(crate) enum StageExit {
     Next(Stage),
     End(CallEnding),
 }
@@ -75,21 +59,21 @@ pub(crate) async fn drive(
         let safe = call.on_record != OnRecord::Started;
         call.permit = None;
         call.live.parking().unpark();
-        call.ending = Some(result::panicked(&execution::panic_text(&*panic), safe));
+        call.ending = Some(result::panicked(&deadline::panic_text(&*panic), safe));
         call.stage = Stage::Map;
     }
-    permitting::give_back(host, call);
+    decide::give_back(host, call);
     call.live.flush_output();
     call.enter();
-    let replayed = replaying::result(call);
-    let mut result = replayed.unwrap_or_else(|| result::map(call, keeping::room(host, call)));
+    let replayed = replay::result(call);
+    let mut result = replayed.unwrap_or_else(|| result::map(call, persist::room(host, call)));
     if call.asking.left_open {
         // Nobody hears this, and the record says that the call still waits. The next host goes on with it.
         return RecordedResult::of(result);
     }
     call.stage = Stage::PostHooks;
     call.enter();
-    hooking::post_hooks(host, call, &mut result, way).await;
+    after::post_hooks(host, call, &mut result, way).await;
     call.stage = Stage::Persist;
     call.enter();
     let answer = persist(host, call, result).await;
@@ -109,35 +93,33 @@ async fn travel(host: &Arc<HostInner>, call: &mut PipelineCall, way: StagePlan) 
     while call.stage < Stage::Map {
         call.enter();
         let step = match call.stage {
-            Stage::Resolve => prepare::resolve(host, call, way).await,
-            Stage::Parse => prepare::parse(host, call),
-            Stage::Validate => prepare::validate(host, call),
-            Stage::Observe => prepare::observe(host, call, way).await,
-            Stage::PreHooks if replaying::is_due(host, way) => {
-                replaying::answer(host, call, way).await
-            }
+            Stage::Resolve => resolve::resolve(host, call, way).await,
+            Stage::Parse => resolve::parse(host, call),
+            Stage::Validate => resolve::validate(host, call),
+            Stage::Observe => resolve::observe(host, call, way).await,
+            Stage::PreHooks if replay::is_due(host, way) => replay::answer(host, call, way).await,
             // They saw it before, and what they left of its arguments is on record.
-            Stage::PreHooks if call.asking.earlier.is_some() => permitting::take_up(host, call),
-            Stage::PreHooks => hooking::pre_hooks(host, call, way).await,
+            Stage::PreHooks if call.asking.earlier.is_some() => decide::take_up(host, call),
+            Stage::PreHooks => before::pre_hooks(host, call, way).await,
             Stage::Decide if call.asking.earlier.is_some() => {
-                permitting::decide_resumed(host, call, way).await
+                decide::decide_resumed(host, call, way).await
             }
-            Stage::Decide => permitting::decide(host, call, way).await,
+            Stage::Decide => decide::decide(host, call, way).await,
             Stage::AwaitApproval
                 if way == StagePlan::Dry && host.approvals != Approvals::Nobody =>
             {
                 return;
             }
-            Stage::AwaitApproval => permitting::await_approval(host, call, way).await,
+            Stage::AwaitApproval => decide::await_approval(host, call, way).await,
             Stage::Admit if way == StagePlan::Dry => return,
-            Stage::Admit => running::admit(host, call, way).await,
-            Stage::Execute => running::execute(host, call, way).await,
+            Stage::Admit => run::admit(host, call, way).await,
+            Stage::Execute => run::execute(host, call, way).await,
             Stage::Map | Stage::PostHooks | Stage::Persist | Stage::Emit => return,
         };
         call.stage = match step {
             StageExit::Next(stage) => stage,
             // What the recorded host said to it counts, not what this one found.
-            StageExit::End(_) if call.stage < Stage::PreHooks && replaying::is_due(host, way) => {
+            StageExit::End(_) if call.stage < Stage::PreHooks && replay::is_due(host, way) => {
                 Stage::PreHooks
             }
             StageExit::End(ending) => {
@@ -157,7 +139,7 @@ pub(crate) fn refuse(
 ) -> Arc<RecordedResult> {
     call.ending = Some(ending);
     call.stage = Stage::Map;
-    let room = keeping::room(host, &call);
+    let room = persist::room(host, &call);
     let answer = RecordedResult::of(result::map(&mut call, room));
     call.live.tell_end(answer.result(), None);
     drop(call.live.take_listener());
@@ -171,7 +153,7 @@ async fn persist(
     call: &mut PipelineCall,
     mut result: ToolResult,
 ) -> Arc<RecordedResult> {
-    keeping::keep(host, call, &mut result).await;
+    persist::keep(host, call, &mut result).await;
     let answer = RecordedResult::without_secrets(result, &call.live.redactor());
     let record = rendering::record(call, RecordKind::Ended, Some(&answer));
     match host.append(record, Strength::Committed).await {
@@ -183,13 +165,13 @@ async fn persist(
             call.ending = Some(result::end_not_recorded(&error, safe));
             // Without a record nothing tells who may read it.
             call.live.artifacts.withhold();
-            RecordedResult::of(result::map(call, keeping::room(host, call)))
+            RecordedResult::of(result::map(call, persist::room(host, call)))
         }
     }
 }
 
 /// A step found something missing that an earlier step must have left. Never seen; said aloud if it is.
-fn lost_its_way() -> StageExit {
+pub(crate) fn lost_its_way() -> StageExit {
     StageExit::End(result::internal(
         "a stage was reached without what the one before it leaves behind",
     ))

@@ -4,6 +4,8 @@
 //! that are under way keep the one they began with.
 
 pub(crate) mod declaration;
+mod declared;
+mod discovery;
 pub(crate) mod interface;
 mod pins;
 pub(crate) mod schema;
@@ -17,16 +19,17 @@ use toolpost_model::{
 };
 
 pub use declaration::{CatalogEntry, CatalogNotice};
+pub(crate) use declared::RecordedDeclarations;
 pub use interface::{OperatorSettings, SourceSettings, SourceTrust, ToolSettings};
 pub use pins::{MemoryPins, PinStore, PinStoreError};
 pub use schema::{Schema, SchemaError, SchemaViolation};
 pub use surface::{Surface, SurfaceEntry, ToolFilter};
 
 use crate::{
-    flow::credentials::Credentials,
+    execution::credentials::Credentials,
     port::SourceIndex,
     record::{
-        declared::{self, CatalogDigest},
+        declared::{CatalogDigest, tool_text},
         redaction::Redactor,
     },
 };
@@ -106,7 +109,7 @@ impl Catalog {
         notices.extend(interface::unused(settings, &catalog.entries, known));
         notices.extend(interface::bare_names(settings, &catalog.entries));
         catalog.index.finish();
-        let text = |entry: &Arc<CatalogEntry>| declared::tool_text(entry, credentials, redactor);
+        let text = |entry: &Arc<CatalogEntry>| tool_text(entry, credentials, redactor);
         let texts = catalog
             .entries
             .iter()

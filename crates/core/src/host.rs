@@ -1,17 +1,12 @@
 //! The host: what faces and embedders talk to.
 
-mod approvals;
 mod artifacts;
 mod builder;
 mod calls;
-mod declared;
-mod discovery;
 mod invocations;
 mod policy;
 mod recorded;
-mod remembered;
-mod retention;
-mod sessions;
+pub(crate) mod sessions;
 mod sources;
 
 use std::{
@@ -35,7 +30,6 @@ use toolpost_model::{
     SourceError, SourceProblem, SurfaceRequest,
 };
 
-pub use approvals::{ApprovalError, VerdictReceipt};
 pub use builder::{HostBuilder, HostError};
 pub use calls::EarlierCall;
 pub(crate) use invocations::CallVisibility;
@@ -47,15 +41,11 @@ use sources::Newsroom;
 pub use sources::{SourceNews, SourceReport};
 
 use crate::{
+    approval::{Approvals, Questions, RuleStore},
     catalog::{Catalog, CatalogEntry, CatalogNotice, OperatorSettings, SourceTools, Surface},
-    flow::{
-        approval::{Approvals, Questions, RuleStore},
-        credentials::Credentials,
-        hooks::Hook,
-        invocation::LiveCall,
-        scheduling::{Scheduler, SchedulerLimits},
-        witness::Witnesses,
-    },
+    execution::credentials::Credentials,
+    hooks::{Hook, witness::Witnesses},
+    invocation::LiveCall,
     port::SourceIndex,
     record::{
         journal::{Journal, JournalError, Record, Strength},
@@ -63,6 +53,7 @@ use crate::{
         replay::{Player, ReplayReport},
         room::{ArtifactRoom, JournalRoom},
     },
+    scheduling::{Scheduler, SchedulerLimits},
     session::Session,
 };
 
@@ -162,12 +153,12 @@ pub(crate) struct HostInner {
     settings: ArcSwap<Box<dyn OperatorSettings>>,
     /// One at a time, so that the catalog of an older list never takes the place of a newer one's.
     refreshing: tokio::sync::Mutex<()>,
-    state: HostState,
+    pub(crate) state: HostState,
 }
 
 /// What changes while the host runs.
-struct HostState {
-    catalog: ArcSwap<Catalog>,
+pub(crate) struct HostState {
+    pub(crate) catalog: ArcSwap<Catalog>,
     generation: AtomicU64,
     /// The same for whoever wants to hear of it.
     changes: watch::Sender<u64>,
@@ -177,11 +168,11 @@ struct HostState {
     /// Why nothing that was remembered counts.
     rules_notices: Vec<CatalogNotice>,
     surfaces: Mutex<HashMap<SurfaceRequest, (u64, Arc<Surface>)>>,
-    declared: declared::RecordedDeclarations,
-    sessions: RwLock<HashMap<SessionId, Arc<Session>>>,
+    pub(crate) declared: crate::catalog::RecordedDeclarations,
+    pub(crate) sessions: RwLock<HashMap<SessionId, Arc<Session>>>,
     running: Mutex<HashMap<InvocationId, Arc<LiveCall>>>,
     journal_failing: AtomicBool,
-    tasks: TaskTracker,
+    pub(crate) tasks: TaskTracker,
     closing: CancellationToken,
     /// How long before this host's start the last record was written.
     away: OnceLock<Duration>,
@@ -247,7 +238,7 @@ impl HostInner {
     }
 
     /// The same, with the record's number.
-    async fn append_numbered(
+    pub(crate) async fn append_numbered(
         &self,
         mut record: Record,
         strength: Strength,

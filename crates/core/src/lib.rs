@@ -22,48 +22,52 @@
 //! ```
 #![warn(missing_docs)]
 
+mod approval;
 mod call;
 mod catalog;
-mod flow;
+mod execution;
+mod hooks;
 mod host;
+mod invocation;
+mod permission;
 mod port;
 mod record;
+mod result;
+mod scheduling;
 mod session;
 
-pub use call::{
-    CallHandle, CallHandleState, PendingCall, PendingCause, RecordedResult,
-    explain::{
-        DeclarationLayer, ExecutionLayer, Explanation, HookPlan, InterfaceLayer, InvocationLayer,
-        KeptIn, KeptPlan, Layers, PermissionLayer, PersistenceLayer, ResultLayer, SchedulingLayer,
-        SchemaVerdict, SurfaceLayer,
-    },
+pub use approval::{
+    ApprovalError, Approvals, MemoryRules, QuestionClosure, RememberedRule, RuleStore,
+    RuleStoreError, VerdictReceipt,
+};
+pub use call::explain::{
+    DeclarationLayer, ExecutionLayer, Explanation, HookPlan, InterfaceLayer, InvocationLayer,
+    KeptIn, KeptPlan, Layers, PermissionLayer, PersistenceLayer, ResultLayer, SchedulingLayer,
+    SchemaVerdict, SurfaceLayer,
 };
 pub use catalog::{
     Catalog, CatalogEntry, CatalogNotice, MemoryPins, OperatorSettings, PinStore, PinStoreError,
     Schema, SchemaError, SchemaViolation, SourceSettings, SourceTrust, Surface, SurfaceEntry,
     ToolFilter, ToolSettings,
 };
-pub use flow::{
-    approval::{
-        Approvals, MemoryRules, QuestionClosure, RememberedRule, RuleStore, RuleStoreError,
-    },
-    credentials::CredentialGrant,
-    hooks::{Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion},
-    invocation::{
-        AcknowledgementTiming, CallDeadline, CallRequest, CancelReason, DeadlineBy, EventDelivery,
-        EventInterest, EventListener, MatchedBy, ModuleEvent, Patience,
-    },
-    permission::{
-        Account, AuthorityAnswer, AuthorityFault, AuthorityQuestion, BareAllow, ConsideredRule,
-        DecisionAuthority, DecisionChange, DecisionChangeKind, Delegation, PartDecision,
-        PathBaseFolders, PermissionFacts, Policy, PolicyEngine, PolicySpec, RuleProblem, RuleVoice,
-    },
-    scheduling::{Outlook, OwnLimit, SchedulerLimits, Slots, WaitReason},
+pub use execution::credentials::CredentialGrant;
+pub use hooks::{
+    Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion,
     witness::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart},
 };
 pub use host::{
-    ApprovalError, EarlierCall, FoundCall, Health, Host, HostBuilder, HostError, HostLimits,
-    InvocationView, SessionError, SourceNews, SourceReport, StatusWord, VerdictReceipt,
+    EarlierCall, FoundCall, Health, Host, HostBuilder, HostError, HostLimits, InvocationView,
+    SessionError, SourceNews, SourceReport, StatusWord,
+};
+pub use invocation::{
+    AcknowledgementTiming, CallDeadline, CallHandle, CallHandleState, CallRequest, CancelReason,
+    DeadlineBy, EventDelivery, EventInterest, EventListener, MatchedBy, ModuleEvent, Patience,
+    PendingCall, PendingCause, RecordedResult,
+};
+pub use permission::{
+    Account, AuthorityAnswer, AuthorityFault, AuthorityQuestion, BareAllow, ConsideredRule,
+    DecisionAuthority, DecisionChange, DecisionChangeKind, Delegation, PartDecision,
+    PathBaseFolders, PermissionFacts, Policy, PolicyEngine, PolicySpec, RuleProblem, RuleVoice,
 };
 pub use record::{
     blobs::{
@@ -90,4 +94,5 @@ pub use record::{
     },
     story::{CallOnRecord, EndOnRecord, question_of, verdict_of},
 };
+pub use scheduling::{Outlook, OwnLimit, SchedulerLimits, Slots, WaitReason};
 pub use session::{Session, SessionGuard};

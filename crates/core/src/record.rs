@@ -6,6 +6,7 @@ pub(crate) mod declared;
 pub(crate) mod evidence;
 pub(crate) mod facets;
 pub(crate) mod journal;
+pub(crate) mod persist;
 pub(crate) mod query;
 pub(crate) mod redaction;
 pub(crate) mod rendering;

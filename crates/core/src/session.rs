@@ -19,11 +19,12 @@ use toolpost_model::{
 };
 
 use crate::{
-    call::RecordedResult,
     catalog::Surface,
-    flow::{invocation::LiveCall, permission::PolicyEngine, scheduling::batch::Batches},
     host::InForce,
+    invocation::{LiveCall, RecordedResult},
+    permission::PolicyEngine,
     port::SourceIndex,
+    scheduling::batch::Batches,
 };
 
 /// One agent's stay.

@@ -45,13 +45,12 @@ pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
     found
 }
 
-/// Only `call.rs` executes a tool, so that no face has a way around permission, limits or the journal.
+/// Only `execution/run.rs` executes a tool, so that no face has a way around permission, limits or the journal.
 fn check_execution(file: &RepoFile) -> Vec<TidyViolation> {
     let guarded = ["crates/core/src/", "crates/serve/src/"]
         .iter()
         .any(|folder| file.path.starts_with(folder));
-    let is_the_place =
-        file.path == "crates/core/src/call.rs" || file.path.starts_with("crates/core/src/call/");
+    let is_the_place = file.path == "crates/core/src/execution/run.rs";
     if !guarded || is_the_place || file.is_test() {
         return Vec::new();
     }
@@ -64,7 +63,7 @@ fn check_execution(file: &RepoFile) -> Vec<TidyViolation> {
             TidyViolation::new(
                 &file.path,
                 number,
-                "a tool is executed outside `call.rs`",
+                "a tool is executed outside `execution/run.rs`",
                 hint,
             )
         })
@@ -205,8 +204,12 @@ mod tests {
         let in_tests =
             "#[cfg(test)]\nmod tests {\n    fn f() {\n        tool.execute(call);\n    }\n}\n";
         for (path, text, struck) in [
-            ("crates/core/src/call.rs", chain, None),
-            ("crates/core/src/call/run.rs", chain, None),
+            ("crates/core/src/execution/run.rs", chain, None),
+            (
+                "crates/core/src/call.rs",
+                chain,
+                Some("crates/core/src/call.rs:3"),
+            ),
             (
                 "crates/core/src/host.rs",
                 chain,

@@ -10,13 +10,11 @@ use toolpost_model::{
 };
 
 use crate::{
-    flow::{
-        invocation::PipelineCall,
-        permission::{Account, DecisionChange, PartDecision, PermissionFacts},
-        result::CallEnding,
-    },
     host::HostInner,
+    invocation::PipelineCall,
+    permission::{Account, DecisionChange, PartDecision, PermissionFacts},
     record::redaction::CallRedactor,
+    result::CallEnding,
 };
 
 pub use layers::{
@@ -203,7 +201,7 @@ impl Explanation {
 }
 
 /// A resource's name as others may see it, where that is another.
-pub(super) fn clean_key(redactor: &CallRedactor, key: &ResourceKey) -> Option<ResourceKey> {
+pub(crate) fn clean_key(redactor: &CallRedactor, key: &ResourceKey) -> Option<ResourceKey> {
     match redactor.text(key.as_str()) {
         std::borrow::Cow::Borrowed(_) => None,
         std::borrow::Cow::Owned(clean) => {

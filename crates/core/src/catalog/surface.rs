@@ -11,7 +11,7 @@ use toolpost_model::{
 };
 
 use super::{Catalog, CatalogEntry};
-use crate::{flow::permission::PolicyEngine, record::declared};
+use crate::{permission::PolicyEngine, record::declared};
 
 /// The tools visible to one kind of request at one state of the catalog.
 pub struct Surface {

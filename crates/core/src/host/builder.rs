@@ -7,30 +7,29 @@ use toolpost_model::{
     PathRulesInForce, PrincipalName, Source, SourceFeed, SourceNotice, Tool, ToolSet,
 };
 
-use super::{
-    Host, HostInner, HostLimits, HostState, PolicyHolder, approvals,
-    remembered::{self, FoundRules},
-    retention,
-};
+use super::{Host, HostInner, HostLimits, HostState, PolicyHolder};
 use crate::{
-    call::recovery,
+    approval::{
+        Approvals, MemoryRules, Questions, RuleStore, operator,
+        remembered::{self, FoundRules},
+    },
+    call::recover,
     catalog::{Catalog, OperatorSettings, ToolSettings},
-    flow::{
-        approval::{Approvals, MemoryRules, Questions, RuleStore},
-        credentials::{CredentialGrant, Credentials},
-        hooks::Hook,
-        permission::{Authorities, DecisionAuthority, Policy, PolicyEngine},
-        scheduling::Scheduler,
+    execution::credentials::{CredentialGrant, Credentials},
+    hooks::{
+        Hook,
         witness::{Witness, Witnesses},
     },
+    permission::{Authorities, DecisionAuthority, Policy, PolicyEngine},
     record::{
         blobs::{BlobStore, MemoryBlobs},
         journal::{Journal, JournalError, MemoryJournal},
         redaction::{HostRedactor, KnownSecrets, Redactor},
         replay::{Cassette, CassetteError, Player, ReplayOptions, ReplayScene},
-        retention::Retention,
+        retention::{Retention, schedule},
         room::{ArtifactRoom, JournalRoom},
     },
+    scheduling::Scheduler,
 };
 
 /// Puts a host together. Every port has an adapter in memory, so that `Host::builder().build()` is a whole host.
@@ -314,11 +313,11 @@ impl HostBuilder {
         // Where it cannot be measured it cannot be written either, and says so itself.
         let _ = inner.journal_room.measure(&*inner.journal).await;
         inner.refresh().await;
-        tokio::spawn(approvals::watch_the_clock(
+        tokio::spawn(operator::watch_the_clock(
             Arc::downgrade(&inner),
             inner.state.closing.clone(),
         ));
-        recovery::recover(&inner).await?;
+        recover::recover(&inner).await?;
         if self.retention.is_any() {
             let host = Arc::downgrade(&inner);
             let closing = inner.state.closing.clone();
@@ -326,7 +325,7 @@ impl HostBuilder {
             inner
                 .state
                 .tasks
-                .spawn(retention::keep_to(self.retention, host, closing));
+                .spawn(schedule::keep_to(self.retention, host, closing));
         }
         Ok(Host { inner })
     }

@@ -14,17 +14,15 @@ use toolpost_model::{BoxFuture, InvocationId, ModelInput, Outcome, RequestId, Se
 
 use super::{Host, HostInner};
 use crate::{
-    call::{CallHandle, RecordedResult, StagePlan, drive, explain, refuse, rehearse, siblings},
-    flow::{
-        invocation::{CallRequest, CancelReason, LiveCall, PipelineCall},
-        result::{self, CallEnding},
-        scheduling::batch::BatchMember,
-    },
+    call::{StagePlan, drive, explain, refuse, rehearse},
+    invocation::{CallHandle, CallRequest, CancelReason, LiveCall, PipelineCall, RecordedResult},
     record::{
         journal::{JournalError, RecordKind, RequestKey, StoredRecord},
         redaction,
         rendering::RecordedWay,
     },
+    result::{self, CallEnding},
+    scheduling::batch::{BatchMember, turn},
     session::{RequestIdStatus, Session, UnderWay},
 };
 
@@ -98,7 +96,7 @@ impl HostInner {
         let host = Arc::clone(self);
         let mut call = Box::new(call);
         let running = RunningCallGuard::begin(&host, &call);
-        match siblings::join(&call) {
+        match turn::join(&call) {
             Ok(member) => call.member = member,
             Err(ending) => {
                 call.ending = Some(ending);
@@ -109,7 +107,7 @@ impl HostInner {
             let answer = drive(&host, &mut call, way).await;
             let member = call.member.take();
             if let Some(member) = &member {
-                siblings::await_order(&call, member, &answer).await;
+                turn::await_order(&call, member, &answer).await;
             }
             if let Some(shared) = &shared {
                 shared.send_replace(Some(Arc::clone(&answer)));

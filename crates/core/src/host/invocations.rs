@@ -8,7 +8,7 @@ use toolpost_model::{InvocationId, Principal, PrincipalRole, SessionId, Stage};
 
 use super::{Host, HostInner};
 use crate::{
-    flow::invocation::{CancelReason, LiveCall},
+    invocation::{CancelReason, LiveCall},
     record::{
         journal::{JournalError, JournalHead, RecordKind, SessionPage},
         rendering::RecordedWay,

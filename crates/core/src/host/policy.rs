@@ -13,11 +13,9 @@ use toolpost_model::{Declaration, PathRulesInForce, Principal, ResourceAccess, R
 
 use super::{Host, HostInner};
 use crate::{
+    approval::RememberedRule,
     catalog::CatalogNotice,
-    flow::{
-        approval::RememberedRule,
-        permission::{Authorities, BareAllow, PolicyEngine},
-    },
+    permission::{Authorities, BareAllow, PolicyEngine},
     session::Session,
 };
 

@@ -8,7 +8,7 @@ use toolpost_model::{
 
 use super::{Host, HostInner};
 use crate::{
-    flow::invocation::CancelReason,
+    invocation::CancelReason,
     record::{
         journal::{JournalError, Record, RecordKind, Strength},
         rendering::SessionBody,
@@ -43,7 +43,7 @@ const SURFACE_BYTES: usize = 64 << 10;
 const DEFAULT: &str = "default:";
 
 /// Whether a session is one that nobody opened, and nobody closes.
-pub(super) fn is_default(id: &SessionId) -> bool {
+pub(crate) fn is_default(id: &SessionId) -> bool {
     id.as_str().starts_with(DEFAULT)
 }
 

@@ -67,7 +67,7 @@ impl Newsroom {
 
 impl HostInner {
     /// Asks the sources that do not tell of changes whether their lists changed.
-    pub(super) async fn freshen_sources(self: &Arc<Self>) {
+    pub(crate) async fn freshen_sources(self: &Arc<Self>) {
         let asked: Vec<_> = self
             .sources
             .iter()

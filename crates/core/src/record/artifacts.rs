@@ -13,12 +13,13 @@ use toolpost_model::{
 };
 
 use crate::{
-    flow::{invocation::LiveCall, result::Unkept},
+    invocation::LiveCall,
     record::{
         blobs::{Blob, BlobError, BlobStore, BlobWriter},
         redaction::StreamRedactor,
         room::ArtifactRoom,
     },
+    result::Unkept,
 };
 
 /// The end of a call lists what it kept, and a record has to stay small.

@@ -13,7 +13,8 @@ use toolpost_model::{
 
 use crate::{
     catalog::{CatalogEntry, Surface},
-    flow::{credentials::Credentials, invocation::micros},
+    execution::credentials::Credentials,
+    invocation::micros,
     record::{redaction::Redactor, rendering::written},
 };
 

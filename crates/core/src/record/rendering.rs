@@ -13,13 +13,10 @@ use toolpost_model::{
 };
 
 use crate::{
-    call::RecordedResult,
-    flow::{
-        approval::{CallApproval, CallApprovalState, KeptVerdictFlag, RecordedQuestion},
-        hooks::{InputMutation, OutputMutation},
-        invocation::{MetBody, Milestone, OnRecord, PipelineCall},
-    },
+    approval::{CallApproval, CallApprovalState, KeptVerdictFlag, RecordedQuestion},
+    hooks::{InputMutation, OutputMutation},
     host::HostLimits,
+    invocation::{MetBody, Milestone, OnRecord, PipelineCall, RecordedResult},
     record::{
         declared::CatalogOnRecord,
         facets::Facets,

@@ -1,9 +1,10 @@
 //! A recorded session, served again: same tools, same answers, and nothing runs.
 //!
 //! A [`Cassette`] is made of journal records by a [`Recorder`] and is a JSON file that can be committed with a test.
-//! [`HostBuilder::replay`](crate::HostBuilder::replay) makes a host of it. There `call/replaying.rs` asks the [`Player`]
+//! [`HostBuilder::replay`](crate::HostBuilder::replay) makes a host of it. There `replay/answer.rs` asks the [`Player`]
 //! for each answer, after a call was resolved, read and checked like any other.
 
+pub(crate) mod answer;
 mod difference;
 mod ids;
 mod input;

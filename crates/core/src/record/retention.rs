@@ -4,6 +4,7 @@
 //! end of the chain, which names the last of them by number and hash: whoever checks the rest begins with that hash.
 
 mod plan;
+pub(crate) mod schedule;
 
 use std::{collections::HashSet, time::Duration};
 

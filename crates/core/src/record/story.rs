@@ -11,7 +11,7 @@ use super::{
     journal::{RecordKind, StoredRecord},
     rendering::{DecidedBody, RecordedWay},
 };
-use crate::{call::RecordedResult, flow::invocation::ModuleEvent};
+use crate::invocation::{ModuleEvent, RecordedResult};
 
 /// A call as its records tell it. Everything in it has passed redaction.
 #[derive(Clone, Debug)]

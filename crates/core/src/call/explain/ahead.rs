@@ -3,12 +3,10 @@
 use toolpost_model::{ErrorClass, HiddenReason, ToolError, Visibility};
 
 use crate::{
-    flow::{
-        approval::Approvals,
-        invocation::PipelineCall,
-        permission::{DecisionChange, DecisionChangeKind},
-    },
+    approval::Approvals,
     host::HostInner,
+    invocation::PipelineCall,
+    permission::{DecisionChange, DecisionChangeKind},
 };
 
 pub(super) fn changes(

@@ -8,18 +8,16 @@ use toolpost_model::{
     PrincipalRole, SandboxPlan, Stage, SurfaceId, ToolError, ToolId, Visibility,
 };
 
-use super::super::{hooking, keeping, running, waiting};
 use crate::{
+    approval::Approvals,
     catalog::{CatalogEntry, Surface},
-    flow::{
-        approval::Approvals,
-        hooks::InputMutation,
-        invocation::{CallDeadline, MatchedBy, PipelineCall, ResolvedTool},
-        permission::{Account, ConsideredRule},
-        scheduling::Outlook,
-    },
+    execution::run,
+    hooks::{self, InputMutation},
     host::HostInner,
-    record::blobs::StoragePlace,
+    invocation::{CallDeadline, MatchedBy, PipelineCall, ResolvedTool, patience},
+    permission::{Account, ConsideredRule},
+    record::{blobs::StoragePlace, persist},
+    scheduling::Outlook,
 };
 
 /// What each layer has to say. One that the call did not come to says nothing.
@@ -284,7 +282,7 @@ pub(super) fn of(
             why: seen(host, call, entry, visibility).to_owned(),
         },
         invocation: invocation(call, error),
-        hooks: hooking::ahead(host, call),
+        hooks: hooks::run::ahead(host, call),
         permission: call.decision.as_ref().map(|decision| PermissionLayer {
             mode: decision.mode,
             considered: account.considered,
@@ -375,7 +373,7 @@ fn invocation(call: &PipelineCall, error: Option<&ToolError>) -> InvocationLayer
 
 fn scheduling(host: &HostInner, call: &PipelineCall) -> Option<SchedulingLayer> {
     let unscheduled = call.effects.as_ref()?.unscheduled;
-    let (now, refused) = match running::look_ahead(host, call) {
+    let (now, refused) = match run::look_ahead(host, call) {
         None => (None, None),
         Some(Ok(outlook)) => (Some(outlook), None),
         Some(Err(full)) => (None, Some(full.to_string())),
@@ -396,7 +394,7 @@ fn execution(host: &HostInner, call: &PipelineCall, resolved: &ResolvedTool) -> 
         .has_path_rules(call.session.principal());
     ExecutionLayer {
         kind: profile.kind,
-        deadline: waiting::time_left(host, call, entry)
+        deadline: patience::time_left(host, call, entry)
             .ok()
             .map(|(_, deadline)| deadline),
         cancel: profile.cancel,
@@ -413,7 +411,7 @@ fn execution(host: &HostInner, call: &PipelineCall, resolved: &ResolvedTool) -> 
 }
 
 fn result(host: &HostInner, call: &PipelineCall) -> ResultLayer {
-    let room = keeping::room(host, call);
+    let room = persist::room(host, call);
     ResultLayer {
         inline_chars: room.limit,
         strategy: room.strategy,
@@ -421,7 +419,7 @@ fn result(host: &HostInner, call: &PipelineCall) -> ResultLayer {
 }
 
 fn persistence(host: &HostInner, call: &PipelineCall) -> PersistenceLayer {
-    let room = keeping::room(host, call);
+    let room = persist::room(host, call);
     let not_kept = match room.strategy {
         PersistStrategy::Inline => Some("it is shown whole, however large it is"),
         PersistStrategy::PreviewAndPersist

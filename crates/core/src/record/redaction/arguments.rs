@@ -5,11 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolpost_model::{Arguments, Redactions};
 
-use crate::flow::credentials::reference;
-
 use super::{
     ARGUMENT_MARK, CallRedactor, HostRedactor, KnownSecrets, MIN_SECRET, SensitiveArgument,
 };
+use crate::execution::credentials::reference;
 
 /// Arguments as others may see them, and what that is not.
 pub(crate) struct RedactedArguments {

@@ -9,7 +9,7 @@ use toolpost_model::{
 
 use super::{Cassette, CassetteCall, CassetteEvent, CassetteSession, CassetteTool, FORMAT, ids};
 use crate::{
-    flow::invocation::Milestone,
+    invocation::Milestone,
     record::{
         declared::{CatalogBody, DeclaredTool, SurfaceBody},
         journal::{RecordKind, StoredRecord},

@@ -14,7 +14,7 @@ use toolpost_model::{
 use super::{Cassette, CassetteTool};
 use crate::{
     catalog::{OperatorSettings, ToolSettings},
-    flow::permission::{PermissionFacts, Policy, PolicyEngine},
+    permission::{PermissionFacts, Policy, PolicyEngine},
 };
 
 /// What stands in for the recorded host's sources, rules and settings.

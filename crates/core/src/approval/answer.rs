@@ -1,0 +1,451 @@
+//! One answer: whether it can count, what it means, and how it takes effect.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use tokio::time::Instant;
+use toolpost_model::{
+    ApprovalScope, ArgumentChange, Arguments, CallHash, CallInput, ErrorClass, InvocationId,
+    PermissionInput, Principal, PrincipalName, PrincipalRole, Rule, RuleOrigin, Verdict,
+};
+
+use super::{
+    ApprovalAnswer, Approvals, Deciding, LONGEST, No, QuestionClosure, RememberedRule,
+    VerdictAdmission, Yes,
+    coverage::{HashedCall, programs_of},
+    operator::{ApprovalError, VerdictReceipt, blocking},
+    place,
+};
+use crate::{
+    catalog::SchemaViolation,
+    execution::credentials,
+    hooks::changed_fields,
+    host::HostInner,
+    permission::{PermissionFacts, decide::effects_of},
+    record::{
+        journal::{JournalError, Record, RecordKind, StoredRecord, Strength},
+        redaction::{self, RedactedArguments},
+        rendering::{DecidedBody, RecordedWay},
+    },
+};
+
+/// How long a remembered rule speaks where nobody says otherwise.
+const REMEMBERED_FOR: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// An answer that was found good, and what it brings about.
+struct CheckedVerdict {
+    word: ApprovalAnswer,
+    body: DecidedBody,
+    rule: Option<Rule>,
+    remembered: Option<RememberedRule>,
+    kept_until: Option<Instant>,
+}
+
+impl HostInner {
+    pub(crate) async fn answer(
+        self: Arc<Self>,
+        id: InvocationId,
+        verdict: Verdict,
+        by: Principal,
+    ) -> Result<VerdictReceipt, ApprovalError> {
+        let deciding = loop {
+            match self.questions.begin(id) {
+                VerdictAdmission::Deciding(deciding) => break deciding,
+                // Another answer is being written down. If it cannot be, this one has its turn.
+                VerdictAdmission::Busy(mut over) => {
+                    let _ = over.changed().await;
+                }
+                VerdictAdmission::Closed(how) => return Err(how.into()),
+                VerdictAdmission::Unknown => return Err(self.on_record(id).await),
+            }
+        };
+        let asker = &deciding.draft.request.principal;
+        if asker.role == PrincipalRole::Agent && asker.name == by.name {
+            return Err(ApprovalError::OwnCall(by.name));
+        }
+        let at = crate::port::now();
+        let weighed = self.weigh(&deciding, verdict, by.name, at).await?;
+        self.put_on_record(&deciding, &weighed, at).await?;
+        Ok(self.carry_out(deciding, weighed, at))
+    }
+
+    /// Whether the answer can count, and what it means.
+    async fn weigh(
+        &self,
+        deciding: &Deciding,
+        verdict: Verdict,
+        by: PrincipalName,
+        at: Timestamp,
+    ) -> Result<CheckedVerdict, ApprovalError> {
+        let request = &deciding.draft.request;
+        let ask_id = request.ask_id;
+        let mut body = DecidedBody {
+            ask_id,
+            hash: request.call_hash,
+            approves: None,
+            without_files: deciding.draft.hashes.without_files,
+            programs: deciding.draft.programs.clone(),
+            principal: request.principal.name.clone(),
+            role: request.principal.role,
+            tool_id: request.tool_id.to_string(),
+            verdict: verdict.clone(),
+            changed_fields: Vec::new(),
+            changed_arguments: Vec::new(),
+            redacted: false,
+            by: by.clone(),
+            waiting: deciding.waiting,
+            kept_until: None,
+            rule: None,
+            is_taken: false,
+        };
+        let kept_until = self.kept_until(deciding.waiting, at, &mut body);
+        let (scope, named, valid_for, arguments) = match verdict {
+            Verdict::Deny { feedback } => {
+                let word = ApprovalAnswer::No(No {
+                    ask_id,
+                    by,
+                    feedback,
+                });
+                return Ok(CheckedVerdict {
+                    word,
+                    body,
+                    rule: None,
+                    remembered: None,
+                    kept_until,
+                });
+            }
+            Verdict::Allow {
+                scope,
+                rule,
+                valid_for_seconds,
+                arguments,
+            } => (
+                scope,
+                rule,
+                valid_for_seconds.map(Duration::from_secs),
+                arguments,
+            ),
+        };
+        let (approves, offered) = match &arguments {
+            None => (request.call_hash, deciding.offered().to_vec()),
+            Some(arguments) => self.check_edit(deciding, arguments, &mut body).await?,
+        };
+        body.approves = Some(approves);
+        let expires = at + signed(valid_for.unwrap_or(REMEMBERED_FOR).min(LONGEST));
+        let (rule, remembered) = match scope {
+            ApprovalScope::Once => (None, None),
+            ApprovalScope::Session => {
+                let mut rule = chosen(named, offered)?;
+                (rule.origin, rule.place) = (RuleOrigin::Session, place(ask_id, &by));
+                rule.expires = valid_for.is_some().then_some(expires);
+                (Some(rule), None)
+            }
+            ApprovalScope::Remember => {
+                let rule = chosen(named, offered)?;
+                let kept = RememberedRule {
+                    id: ask_id.to_string(),
+                    rule: rule.to_string(),
+                    principal: rule.principal.clone(),
+                    by: by.clone(),
+                    at,
+                    expires,
+                    ask_id,
+                    tool_id: Some(request.tool_id.clone()),
+                };
+                (Some(rule), Some(kept))
+            }
+        };
+        body.rule = rule.as_ref().map(ToString::to_string);
+        let programs = body.programs.clone();
+        let word = ApprovalAnswer::Yes(Yes {
+            ask_id,
+            by,
+            approves,
+            arguments,
+            programs,
+        });
+        Ok(CheckedVerdict {
+            word,
+            body,
+            rule,
+            remembered,
+            kept_until,
+        })
+    }
+
+    /// Where nobody waits, the answer is kept for a while.
+    fn kept_until(&self, waiting: usize, at: Timestamp, body: &mut DecidedBody) -> Option<Instant> {
+        let Approvals::Ask { grant_for, .. } = self.approvals else {
+            return None;
+        };
+        if waiting > 0 {
+            return None;
+        }
+        body.kept_until = Some(at + signed(grant_for));
+        Some(Instant::now() + grant_for)
+    }
+
+    /// Checks other arguments like the model's own. Returns what would be approved, and the rules that would let
+    /// that pass.
+    async fn check_edit(
+        &self,
+        deciding: &Deciding,
+        arguments: &Value,
+        body: &mut DecidedBody,
+    ) -> Result<(CallHash, Vec<Rule>), ApprovalError> {
+        let request = &deciding.draft.request;
+        let resolved = &deciding.about().resolved;
+        if request.redacted {
+            return Err(ApprovalError::Redacted);
+        }
+        let fault = |at: &str, expected: String, given: &str| {
+            let at = at.to_owned();
+            let given = given.to_owned();
+            ApprovalError::BadArguments(vec![SchemaViolation {
+                at,
+                expected,
+                given,
+            }])
+        };
+        let size = arguments.to_string().len();
+        let own_limit = resolved.entry.settings.argument_bytes;
+        let limit = own_limit.unwrap_or(self.limits.argument_bytes);
+        if size > limit {
+            return Err(fault(
+                "",
+                format!("at most {limit} bytes (`argument_bytes`)"),
+                &format!("{size}"),
+            ));
+        }
+        if !arguments.is_object() {
+            return Err(fault("", "a JSON object".to_owned(), "something else"));
+        }
+        let edited = Arguments::from_value(arguments.clone());
+        let input = CallInput::new(edited.clone());
+        if self.credentials.check(&resolved.entry, arguments).is_err() {
+            return Err(fault(
+                "",
+                "no credential that this tool may not have".to_owned(),
+                "one",
+            ));
+        }
+        let seen = credentials::with_words(&input);
+        let found = resolved
+            .entry
+            .input()
+            .violations(seen.arguments().value())
+            .map_err(|error| {
+                fault(
+                    "",
+                    "a tool whose schema can be used".to_owned(),
+                    &error.to_string(),
+                )
+            })?;
+        if !found.is_empty() {
+            return Err(ApprovalError::BadArguments(found));
+        }
+        if let Err(refusal) = resolved.source.check(resolved.entry.id(), &seen) {
+            return Err(fault(&refusal.at, refusal.message, "this"));
+        }
+        let sensitive = resolved.entry.input().sensitive_pointers(arguments);
+        let RedactedArguments { shown, .. } =
+            redaction::observable(&edited, &sensitive, &self.redactor);
+        body.redacted = !std::ptr::eq(shown.value(), edited.value());
+        body.changed_fields = changed_fields(&request.arguments, arguments);
+        body.changed_arguments = ArgumentChange::between(&request.arguments, shown.value());
+        if let Verdict::Allow { arguments, .. } = &mut body.verdict {
+            *arguments = Some(shown.value().clone());
+        }
+        let effects = effects_of(resolved, &input);
+        body.programs = programs_of(resolved, &input).await.map_err(|failure| {
+            fault(
+                "",
+                "a call whose files can be looked at".to_owned(),
+                &failure.message,
+            )
+        })?;
+        let hashed = HashedCall {
+            resolved,
+            arguments,
+            effects: &effects,
+            programs: &body.programs,
+            principal: &request.principal,
+            is_redacted: body.redacted,
+        };
+        let approves = hashed.hashes(self).whole;
+        let permission = PermissionInput::new(edited);
+        let facts = PermissionFacts {
+            declaration: resolved.entry.declaration(),
+            input: Some(&permission),
+            effects: &effects,
+            principal: &request.principal,
+            opinions: &deciding.about().opinions,
+            // No authority has seen the changed arguments.
+            delegated: &[],
+            at: crate::port::now(),
+        };
+        let offered = if body.redacted {
+            Vec::new()
+        } else {
+            self.engine(&deciding.session).suggestions(&facts)
+        };
+        Ok((approves, offered))
+    }
+
+    /// The rule first, then the answer: should the host die in between, the rule is there and the question is still
+    /// open. The other way round, the record would tell of a rule that nobody has.
+    async fn put_on_record(
+        &self,
+        deciding: &Deciding,
+        weighed: &CheckedVerdict,
+        at: Timestamp,
+    ) -> Result<(), ApprovalError> {
+        let mut strength = Strength::Committed;
+        if let Some(kept) = weighed.remembered.clone() {
+            strength = Strength::Synced;
+            let store = Arc::clone(&self.rules);
+            blocking(move || store.remember(&kept)).await?;
+        }
+        let record = Record {
+            kind: RecordKind::Decided,
+            at,
+            invocation_id: Some(deciding.draft.owner),
+            session_id: Some(deciding.about().session.id().clone()),
+            request: None,
+            body: serde_json::to_string(&weighed.body).unwrap_or_default(),
+            facets: None,
+        };
+        let Err(error) = self.append(record, strength).await else {
+            return Ok(());
+        };
+        if let Some(kept) = weighed.remembered.clone() {
+            let store = Arc::clone(&self.rules);
+            let id = kept.id;
+            if let Err(error) = blocking(move || store.forget(&id)).await {
+                tracing::error!(%error, "a rule stays remembered although its approval could not be recorded");
+            }
+        }
+        Err(error.into())
+    }
+
+    /// The answer is on record: it takes effect.
+    fn carry_out(
+        &self,
+        deciding: Deciding,
+        weighed: CheckedVerdict,
+        at: Timestamp,
+    ) -> VerdictReceipt {
+        let CheckedVerdict {
+            word,
+            body,
+            rule,
+            remembered,
+            kept_until,
+        } = weighed;
+        let line = rule.as_ref().map(ToString::to_string);
+        // Before the calls hear of it: they are decided again.
+        match (&remembered, rule) {
+            (Some(kept), _) => self.remember(kept.clone()),
+            (None, Some(rule)) => deciding.session.add_rule(rule),
+            (None, None) => {}
+        }
+        let allowed = matches!(word, ApprovalAnswer::Yes(_));
+        let decided = VerdictReceipt {
+            ask_id: body.ask_id,
+            allowed,
+            by: body.by.clone(),
+            at,
+            waiting: body.waiting,
+            kept_until: body.kept_until,
+            changed_arguments: body.changed_arguments,
+            rule: line,
+            remembered,
+        };
+        deciding.finish(
+            word,
+            QuestionClosure::Decided {
+                by: body.by,
+                at,
+                allowed,
+            },
+            kept_until,
+        );
+        decided
+    }
+
+    /// The question that a call without an end waits for, where it has not gone on from there.
+    pub(crate) async fn parked(
+        &self,
+        row: &StoredRecord,
+    ) -> Result<Option<InvocationId>, JournalError> {
+        let Some(id) = row.record.invocation_id else {
+            return Ok(None);
+        };
+        let rows = self.journal.records_of(id).await?;
+        let has_started = rows
+            .iter()
+            .any(|row| row.record.kind == RecordKind::Started);
+        let ways = rows
+            .iter()
+            .filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
+        let asked = ways
+            .filter_map(|way| way.ask)
+            .next_back()
+            .filter(|_| !has_started);
+        Ok(asked.map(|asked| asked.ask_id))
+    }
+
+    /// What the record tells of a question that this host does not know.
+    async fn on_record(&self, id: InvocationId) -> ApprovalError {
+        let rows = match self.journal.records_of(id).await {
+            Ok(rows) => rows,
+            Err(error) => return error.into(),
+        };
+        let of_kind = |kind| rows.iter().rev().filter(move |row| row.record.kind == kind);
+        let answers = of_kind(RecordKind::Decided).filter_map(|row| {
+            Some((
+                row,
+                serde_json::from_str::<DecidedBody>(&row.record.body).ok()?,
+            ))
+        });
+        if let Some((row, body)) = answers.into_iter().find(|(_, body)| body.ask_id == id) {
+            let allowed = matches!(body.verdict, Verdict::Allow { .. });
+            return ApprovalError::AlreadyDecided {
+                by: body.by,
+                at: row.record.at,
+                allowed,
+            };
+        }
+        let mut ends = of_kind(RecordKind::Ended)
+            .filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
+        match (
+            of_kind(RecordKind::Asked).next(),
+            ends.next().and_then(|way| way.error_class()),
+        ) {
+            (None, _) => ApprovalError::Unknown(id),
+            (Some(_), Some(ErrorClass::ApprovalRejected | ErrorClass::ApprovalPending)) => {
+                ApprovalError::Expired
+            }
+            (Some(_), _) => ApprovalError::Withdrawn,
+        }
+    }
+}
+
+fn chosen(named: Option<String>, offered: Vec<Rule>) -> Result<Rule, ApprovalError> {
+    let lines: Vec<String> = offered.iter().map(ToString::to_string).collect();
+    let fits = |rule: &Rule| {
+        named
+            .as_ref()
+            .is_none_or(|named| *named == rule.to_string())
+    };
+    let found = offered.into_iter().find(fits);
+    found.ok_or(ApprovalError::NothingToRemember {
+        asked: named,
+        offered: lines,
+    })
+}
+
+fn signed(time: Duration) -> SignedDuration {
+    SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX)
+}

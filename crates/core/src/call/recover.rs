@@ -1,0 +1,443 @@
+//! After a restart: every call the last host left open gets its end, as the durability table says.
+
+mod left;
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use toolpost_model::{
+    Arguments, BatchPlace, InvocationId, ModelInput, Ordering, RequestId, SessionId, Stage,
+};
+
+use super::{StagePlan, drive, rehearse};
+use crate::{
+    approval::{
+        ApprovalAnswer, ApprovalGrant, Approvals, LONGEST, OneUse, QuestionKey, RecoveredQuestion,
+    },
+    host::HostInner,
+    invocation::{AcknowledgementTiming, CallRequest, LiveCall, OnRecord, PipelineCall},
+    permission::decide,
+    record::{
+        declared::{CatalogOnRecord, Following},
+        journal::{JournalError, Record, RecordKind, StoredRecord, Strength},
+        rendering::{StartBody, StartLimits},
+    },
+    result::{self, CallEnding},
+};
+use left::{Asks, LeftBehind, LeftQuestion, OpenCall};
+
+/// How many records are read at a time.
+const PAGE: usize = 1_000;
+
+/// Answers of so long ago may not have been heard.
+const UNHEARD_FOR: SignedDuration = SignedDuration::from_mins(10);
+/// So many records are looked at for answers that may not have been heard, and so many kept for a session.
+const UNHEARD_RECORDS: u64 = 20_000;
+const UNHEARD_KEPT: usize = 1_024;
+const UNHEARD_PAGE: usize = 256;
+
+/// What is to be done with an open call.
+enum RecoveryAction {
+    RunAgain,
+    /// It was asked about: it goes on once there is a yes, or with the one there is.
+    Resume(Box<RecoveredQuestion>),
+    /// It was asked about, and this host has nobody to ask. It stays open for one that has.
+    Leave,
+    End(CallEnding),
+}
+
+impl LeftBehind {
+    fn plan(&mut self, call: &OpenCall, approvals: Approvals, now: Timestamp) -> RecoveryAction {
+        // Not even an idempotent write is run again: what it would write over may have changed since.
+        if call.started {
+            RecoveryAction::End(result::outcome_unknown())
+        } else if call.call.parent.is_some() {
+            RecoveryAction::End(result::restarted("the call that made it is gone"))
+        } else if call.call.batch.as_ref().is_some_and(waits_for_siblings) {
+            RecoveryAction::End(result::restarted(
+                "the calls of its batch that it was to wait for are gone",
+            ))
+        } else if call.call.redacted {
+            RecoveryAction::End(result::restarted(
+                "a sensitive argument was kept out of the record, so it cannot be run",
+            ))
+        } else if call.call.arguments.is_none() {
+            RecoveryAction::End(result::restarted("its arguments are not on record"))
+        } else if let Some(asks) = &call.asks {
+            self.plan_asked(call, asks, approvals, now)
+        } else {
+            RecoveryAction::RunAgain
+        }
+    }
+
+    fn plan_asked(
+        &mut self,
+        call: &OpenCall,
+        asks: &Asks,
+        approvals: Approvals,
+        now: Timestamp,
+    ) -> RecoveryAction {
+        let asked = asks.asked;
+        let tool = call.call.tool.as_str();
+        let earlier = |answer| {
+            let decision = asks.decision.clone();
+            let programs = asks.programs.clone();
+            RecoveryAction::Resume(Box::new(RecoveredQuestion {
+                asked,
+                decision,
+                programs,
+                answer,
+            }))
+        };
+        let question = self.questions.get_mut(&asked.ask_id);
+        let Some(answer) = question.and_then(|question| question.answer.as_mut()) else {
+            return match approvals {
+                _ if asked.expires_at <= now => {
+                    RecoveryAction::End(result::approval_expired(tool, asked.ask_id))
+                }
+                Approvals::Nobody => RecoveryAction::Leave,
+                Approvals::Ask { .. } => earlier(None),
+            };
+        };
+        // An answer that nobody waited for is for one call.
+        if answer.is_taken {
+            return RecoveryAction::End(result::restarted(
+                "the answer to its question was for another call",
+            ));
+        }
+        let one_use = answer.kept_until.is_some();
+        answer.is_taken = one_use;
+        match answer.word() {
+            Some(ApprovalAnswer::Yes(yes)) => earlier(Some((yes, OneUse(one_use)))),
+            Some(ApprovalAnswer::No(no)) => {
+                RecoveryAction::End(result::approval_refused(tool, &no))
+            }
+            Some(ApprovalAnswer::Expired) | None => RecoveryAction::End(result::restarted(
+                "the arguments it was approved with held a sensitive value, which is not on record",
+            )),
+        }
+    }
+}
+
+/// Whether a call was to run after others.
+fn waits_for_siblings(place: &BatchPlace) -> bool {
+    !place.depends_on.is_empty() || place.ordering == Ordering::Serial
+}
+
+/// Finds what the last host left behind, and the number of the last record.
+async fn left_behind(host: &HostInner) -> Result<(LeftBehind, u64, Following), JournalError> {
+    let journal = &*host.journal;
+    let start = journal.last_start().await?;
+    let mut left = LeftBehind::default();
+    let mut told = Following::default();
+    if start > 0 {
+        let rows = journal.read(start - 1, 1).await?;
+        let body = rows
+            .first()
+            .and_then(|row| serde_json::from_str::<StartBody>(&row.record.body).ok());
+        let body = body.unwrap_or_default();
+        let mut carried = Vec::new();
+        told = Following::starting_with(still_there(host, body.catalog).await?);
+        for id in body.carried {
+            carried.extend(
+                journal
+                    .records_of(id)
+                    .await?
+                    .into_iter()
+                    .filter(|row| row.seq < start),
+            );
+        }
+        // In the order they were written: an answer stands among the records of one of the calls that asked.
+        carried.sort_unstable_by_key(|row| row.seq);
+        carried.iter().for_each(|row| left.follow(row));
+    }
+    let mut after = start;
+    loop {
+        let rows = journal.read(after, PAGE).await?;
+        let Some(last) = rows.last() else { break };
+        after = last.seq;
+        for row in &rows {
+            left.follow(row);
+            if row.record.kind == RecordKind::Catalog {
+                told.follow(row.seq, &row.record.body);
+            }
+        }
+    }
+    Ok((left, after, told))
+}
+
+/// Where the catalog was told, unless those records were removed since.
+async fn still_there(
+    host: &HostInner,
+    told: Option<CatalogOnRecord>,
+) -> Result<Option<CatalogOnRecord>, JournalError> {
+    let Some(at) = told else { return Ok(None) };
+    let rows = host.journal.read(at.from.saturating_sub(1), 1).await?;
+    let is_it = |row: &StoredRecord| row.seq == at.from && row.record.kind == RecordKind::Catalog;
+    Ok(told.filter(|_| rows.first().is_some_and(is_it)))
+}
+
+/// Requests that were answered shortly before the last host went, or not at all, by session, oldest first. Looks
+/// back over starts: a host may have died again before anybody came back for an answer.
+async fn unheard(
+    host: &HostInner,
+    open: &[OpenCall],
+    end: u64,
+) -> Result<HashMap<SessionId, Vec<RequestId>>, JournalError> {
+    let journal = &*host.journal;
+    let oldest = crate::port::now() - UNHEARD_FOR;
+    let mut kept: Vec<(SessionId, RequestId)> = Vec::new();
+    let mut before = end;
+    while before > end.saturating_sub(UNHEARD_RECORDS) {
+        let after = before.saturating_sub(UNHEARD_PAGE as u64);
+        let mut rows = journal
+            .read(
+                after,
+                usize::try_from(before - after).unwrap_or(UNHEARD_PAGE),
+            )
+            .await?;
+        // Where the oldest records are gone, the page begins with later ones.
+        rows.retain(|row| row.seq <= before);
+        before = after;
+        let recent = rows.iter().rev().take_while(|row| row.record.at >= oldest);
+        let mut seen = 0;
+        for row in recent {
+            seen += 1;
+            if let (Some(session), Some(request)) = (&row.record.session_id, &row.record.request) {
+                kept.push((session.clone(), request.id.clone()));
+            }
+        }
+        if seen < rows.len() {
+            break;
+        }
+    }
+    let mut unheard: HashMap<SessionId, Vec<RequestId>> = HashMap::new();
+    for call in open {
+        if let Some(request) = &call.request {
+            unheard
+                .entry(call.session.clone())
+                .or_default()
+                .push(request.id.clone());
+        }
+    }
+    for (session, request) in kept {
+        let of_session = unheard.entry(session).or_default();
+        if of_session.len() < UNHEARD_KEPT && !of_session.contains(&request) {
+            of_session.push(request);
+        }
+    }
+    unheard.values_mut().for_each(|requests| requests.reverse());
+    Ok(unheard)
+}
+
+/// What goes on after the start is marked.
+#[derive(Default)]
+struct GoesOn {
+    calls: Vec<(OpenCall, StagePlan, Option<RecoveredQuestion>)>,
+    carried: BTreeSet<InvocationId>,
+}
+
+/// Ends what cannot go on, marks the start, and lets the rest run. Called once, before the host takes calls.
+pub(crate) async fn recover(host: &Arc<HostInner>) -> Result<usize, JournalError> {
+    let (mut left, end, told) = left_behind(host).await?;
+    if let Some(last) = host.journal.read(end.saturating_sub(1), 1).await?.first() {
+        host.note_last_record(last.record.at);
+    }
+    let mut open: Vec<OpenCall> = std::mem::take(&mut left.calls).into_values().collect();
+    open.sort_by_key(|call| call.id);
+    let found = open.len();
+    let now = crate::port::now();
+    host.keep_unheard(unheard(host, &open, end).await?);
+    let mut goes_on = GoesOn::default();
+    for mut call in open {
+        match left.plan(&call, host.approvals, now) {
+            RecoveryAction::End(ending) => {
+                let mut ended = rebuild(host, &mut call).await;
+                ended.ending = Some(ending);
+                ended.stage = Stage::Map;
+                drive(host, &mut ended, StagePlan::Recovered).await;
+                if host.journal_failing() {
+                    // Going on would put the start behind a call that has no end, and nobody would look again.
+                    return Err(JournalError::Broken(
+                        "the end of a call left open could not be written, usually because its disk is full; \
+                         make room and start again"
+                            .into(),
+                    ));
+                }
+            }
+            RecoveryAction::RunAgain => {
+                goes_on.carried.insert(call.id);
+                goes_on.calls.push((call, StagePlan::Recovered, None));
+            }
+            RecoveryAction::Resume(earlier) => {
+                goes_on.carry(&left, call.id, earlier.asked.ask_id);
+                goes_on
+                    .calls
+                    .push((call, StagePlan::Resumed, Some(*earlier)));
+            }
+            RecoveryAction::Leave => {
+                let ask_id = call.asks.as_ref().map_or(call.id, |asks| asks.asked.ask_id);
+                goes_on.carry(&left, call.id, ask_id);
+            }
+        }
+    }
+    for (ask_id, question) in &left.questions {
+        if question.is_kept_open(now) || question.kept_answer(now).is_some() {
+            goes_on.carry(&left, question.raised_by.id, *ask_id);
+        }
+    }
+    mark_start(host, goes_on.carried, told.known).await?;
+    for (mut call, way, earlier) in goes_on.calls {
+        let mut rebuilt = rebuild(host, &mut call).await;
+        rebuilt.asking.earlier = earlier;
+        host.spawn(rebuilt, way);
+    }
+    for question in left
+        .questions
+        .into_values()
+        .filter(|question| !question.is_awaited())
+    {
+        take_back(host, question, now).await;
+    }
+    Ok(found)
+}
+
+impl GoesOn {
+    fn carry(&mut self, left: &LeftBehind, call: InvocationId, ask_id: InvocationId) {
+        self.carried.insert(call);
+        if let Some(question) = left.questions.get(&ask_id) {
+            self.carried.extend(&question.told_by);
+        }
+    }
+}
+
+async fn mark_start(
+    host: &HostInner,
+    carried: BTreeSet<InvocationId>,
+    told: Option<CatalogOnRecord>,
+) -> Result<(), JournalError> {
+    let body = StartBody {
+        traces: true,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        carried: carried.into_iter().collect(),
+        catalog: told.filter(|told| host.is_told_by(told)),
+        limits: StartLimits::of(&host.limits),
+    };
+    let record = Record {
+        kind: RecordKind::HostStarted,
+        at: crate::port::now(),
+        invocation_id: None,
+        session_id: None,
+        request: None,
+        body: serde_json::to_string(&body).unwrap_or_default(),
+        facets: None,
+    };
+    host.append(record, Strength::Synced).await?;
+    host.begin_telling(told).await
+}
+
+/// A question that no call waits for: its answer is kept again, or it is put on the table again.
+async fn take_back(host: &Arc<HostInner>, mut question: LeftQuestion, now: Timestamp) {
+    if let Some((answer, until)) = question.kept_answer(now) {
+        let Some(word) = answer.word() else { return };
+        // The clock may have been set back while no host ran.
+        let most = match host.approvals {
+            Approvals::Ask { grant_for, .. } => grant_for,
+            Approvals::Nobody => LONGEST,
+        };
+        let left = until.duration_since(now).unsigned_abs().min(most);
+        let key = QuestionKey {
+            principal: answer.principal(),
+            hash: answer.hash,
+        };
+        let without_files = answer.without_files;
+        let until = tokio::time::Instant::now() + left;
+        host.questions.keep(ApprovalGrant {
+            key,
+            without_files,
+            word,
+            until,
+        });
+        return;
+    }
+    let recorded = &question.raised_by.call;
+    let can_be_asked =
+        host.approvals != Approvals::Nobody && recorded.parent.is_none() && !recorded.redacted;
+    let Some(asks) = question.raised_by.asks.take() else {
+        return;
+    };
+    if !question.is_kept_open(now) || !can_be_asked {
+        return;
+    }
+    let mut call = rebuild(host, &mut question.raised_by).await;
+    let Asks {
+        asked,
+        decision,
+        programs,
+    } = asks;
+    call.asking.earlier = Some(RecoveredQuestion {
+        asked,
+        decision,
+        programs,
+        answer: None,
+    });
+    let host = Arc::clone(host);
+    host.clone().track(async move {
+        tokio::select! {
+            biased;
+            () = host.closing().cancelled() => {}
+            () = ask_once_more(&host, &mut call) => {}
+        }
+    });
+}
+
+async fn ask_once_more(host: &Arc<HostInner>, call: &mut PipelineCall) {
+    rehearse(host, call).await;
+    decide::ask_again(host, call).await;
+}
+
+async fn rebuild(host: &Arc<HostInner>, open: &mut OpenCall) -> PipelineCall {
+    let session = host
+        .session_or_new(&open.session, &open.call.principal())
+        .await;
+    let arguments = open
+        .call
+        .arguments
+        .take()
+        .map_or_else(|| "{}".into(), |raw| Arc::from(raw.get()));
+    let request = CallRequest {
+        session,
+        tool: std::mem::take(&mut open.call.tool),
+        input: ModelInput::Text(arguments),
+        face: "recovery",
+        request_id: None,
+        native_call_id: open.call.native_call_id.take(),
+        correlation_id: open.call.correlation_id.take(),
+        trace: open.call.trace.take(),
+        timeout: open.call.timeout_ms.map(std::time::Duration::from_millis),
+        patience: None,
+        nested_patience: None,
+        total_time: None,
+        listener: None,
+        acknowledged: AcknowledgementTiming::Early,
+        batch: None,
+        background: true,
+        caller: None,
+        meta: None,
+    };
+    let live = LiveCall::new(open.id, &request, host.redactor.clone()).resumed();
+    let live = Arc::new(live.witnessed(&host.witnesses, &request, None));
+    let mut call = PipelineCall::new(live, request, open.request.take());
+    call.face = std::mem::take(&mut open.call.face);
+    let sent = open.call.model_arguments.take();
+    call.inputs.sent = sent.and_then(|raw| Arguments::parse(&Arc::from(raw.get())).ok());
+    call.on_record = if open.started {
+        OnRecord::Started
+    } else {
+        OnRecord::Accepted
+    };
+    call
+}

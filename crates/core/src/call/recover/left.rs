@@ -1,0 +1,250 @@
+//! What the record tells of calls and questions that the last host left behind.
+
+use std::collections::{BTreeSet, HashMap};
+
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+use toolpost_model::{
+    Decision, ErrorClass, InvocationId, Principal, ProgramFile, SessionId, Verdict,
+};
+
+use crate::{
+    approval::{ApprovalAnswer, No, RecordedQuestion, Yes},
+    record::{
+        journal::{RecordKind, RequestKey, StoredRecord},
+        rendering::{DecidedBody, RecordedCall, RecordedWay},
+    },
+};
+
+/// A call without an end on record.
+#[derive(Clone)]
+pub(super) struct OpenCall {
+    pub(super) id: InvocationId,
+    pub(super) session: SessionId,
+    pub(super) call: RecordedCall,
+    pub(super) request: Option<RequestKey>,
+    /// It had begun something that may have a side effect.
+    pub(super) started: bool,
+    /// The question it waits for.
+    pub(super) asks: Option<Asks>,
+}
+
+/// How a call asked.
+#[derive(Clone)]
+pub(super) struct Asks {
+    pub(super) asked: RecordedQuestion,
+    pub(super) decision: Decision,
+    /// The files it would run, as they were.
+    pub(super) programs: Vec<ProgramFile>,
+}
+
+/// A question that somebody may still have to do with.
+pub(super) struct LeftQuestion {
+    pub(super) asked: RecordedQuestion,
+    /// The call that asked last, as it asked.
+    pub(super) raised_by: OpenCall,
+    /// Calls without an end that wait for it.
+    waiting: BTreeSet<InvocationId>,
+    /// Calls whose records tell of it.
+    pub(super) told_by: BTreeSet<InvocationId>,
+    /// Its last caller was told to come again.
+    is_kept: bool,
+    pub(super) answer: Option<DecidedBody>,
+    /// The answer was for one call, and that one has begun.
+    is_spent: bool,
+}
+
+impl LeftQuestion {
+    /// It waits for an answer, and nobody for it.
+    pub(super) fn is_kept_open(&self, now: Timestamp) -> bool {
+        let is_open = self.answer.is_none() && now < self.asked.expires_at;
+        is_open && self.is_kept && self.waiting.is_empty()
+    }
+
+    /// An answer that is good for one more call, and until when.
+    pub(super) fn kept_answer(&self, now: Timestamp) -> Option<(&DecidedBody, Timestamp)> {
+        let answer = self
+            .answer
+            .as_ref()
+            .filter(|_| self.waiting.is_empty() && !self.is_spent)?;
+        let until = answer.kept_until.filter(|until| now < *until)?;
+        Some((answer, until))
+    }
+
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Nothing can come of it any more.
+    fn is_settled(&self) -> bool {
+        let is_kept = match &self.answer {
+            None => self.is_kept,
+            Some(answer) => answer.kept_until.is_some() && !self.is_spent,
+        };
+        self.waiting.is_empty() && !is_kept
+    }
+}
+
+impl DecidedBody {
+    pub(super) fn principal(&self) -> Principal {
+        Principal {
+            name: self.principal.clone(),
+            role: self.role,
+        }
+    }
+
+    /// What a call hears. `None`: what was approved is not all on record.
+    pub(super) fn word(&self) -> Option<ApprovalAnswer> {
+        let ask_id = self.ask_id;
+        let by = self.by.clone();
+        match &self.verdict {
+            Verdict::Deny { feedback } => Some(ApprovalAnswer::No(No {
+                ask_id,
+                by,
+                feedback: feedback.clone(),
+            })),
+            Verdict::Allow { .. } if self.redacted => None,
+            Verdict::Allow { arguments, .. } => {
+                let approves = self.approves?;
+                let arguments = arguments.clone();
+                let programs = self.programs.clone();
+                Some(ApprovalAnswer::Yes(Yes {
+                    ask_id,
+                    by,
+                    approves,
+                    arguments,
+                    programs,
+                }))
+            }
+        }
+    }
+}
+
+/// Calls and questions, followed record by record.
+#[derive(Default)]
+pub(super) struct LeftBehind {
+    pub(super) calls: HashMap<InvocationId, OpenCall>,
+    pub(super) questions: HashMap<InvocationId, LeftQuestion>,
+}
+
+impl LeftBehind {
+    pub(super) fn follow(&mut self, row: &StoredRecord) {
+        let (Some(id), Some(session)) = (row.record.invocation_id, &row.record.session_id) else {
+            return;
+        };
+        let way = || serde_json::from_str::<RecordedWay>(&row.record.body).ok();
+        match row.record.kind {
+            RecordKind::Accepted | RecordKind::Asked | RecordKind::Started => {
+                let Some(mut way) = way() else { return };
+                if let Some(call) = way.call.take() {
+                    let session = session.clone();
+                    let request = row.record.request.clone();
+                    let open = OpenCall {
+                        id,
+                        session,
+                        call,
+                        request,
+                        started: false,
+                        asks: None,
+                    };
+                    self.calls.insert(id, open);
+                }
+                self.went_on(id, row.record.kind, way);
+            }
+            RecordKind::Ended => {
+                let way = way();
+                let class = way.as_ref().and_then(RecordedWay::error_class);
+                self.note_spent(way.as_ref());
+                let ended = self.calls.remove(&id).and_then(|call| call.asks);
+                if let Some(asks) = ended {
+                    self.leave(
+                        asks.asked.ask_id,
+                        id,
+                        class == Some(ErrorClass::ApprovalPending),
+                    );
+                }
+            }
+            RecordKind::Decided => {
+                let Ok(body) = serde_json::from_str::<DecidedBody>(&row.record.body) else {
+                    return;
+                };
+                if let Some(question) = self.questions.get_mut(&body.ask_id) {
+                    question.told_by.insert(id);
+                    question.answer = Some(body);
+                }
+            }
+            RecordKind::HostStarted
+            | RecordKind::SessionOpened
+            | RecordKind::SessionClosed
+            | RecordKind::Catalog
+            | RecordKind::Surface
+            | RecordKind::Discovered
+            | RecordKind::Pruned => {}
+        }
+    }
+
+    fn went_on(&mut self, id: InvocationId, kind: RecordKind, way: RecordedWay) {
+        self.note_spent(Some(&way));
+        let Some(call) = self.calls.get_mut(&id) else {
+            return;
+        };
+        call.started |= kind == RecordKind::Started;
+        let (Some(asked), Some(decision)) = (way.ask, way.decision) else {
+            return;
+        };
+        if let Some(arguments) = way.arguments {
+            replace_arguments(&mut call.call, arguments, way.redacted);
+        }
+        let before = call.asks.replace(Asks {
+            asked,
+            decision,
+            programs: way.programs,
+        });
+        let raised_by = call.clone();
+        let question = self
+            .questions
+            .entry(asked.ask_id)
+            .or_insert_with(|| LeftQuestion {
+                asked,
+                raised_by: raised_by.clone(),
+                waiting: BTreeSet::new(),
+                told_by: BTreeSet::new(),
+                is_kept: false,
+                answer: None,
+                is_spent: false,
+            });
+        question.raised_by = raised_by;
+        question.waiting.insert(id);
+        question.told_by.insert(id);
+        if let Some(before) = before.filter(|before| before.asked.ask_id != asked.ask_id) {
+            self.leave(before.asked.ask_id, id, false);
+        }
+    }
+
+    fn note_spent(&mut self, way: Option<&RecordedWay>) {
+        let spent = way
+            .and_then(|way| way.approval.as_ref())
+            .filter(|approval| approval.spent);
+        if let Some(question) = spent.and_then(|spent| self.questions.get_mut(&spent.ask_id)) {
+            question.is_spent = true;
+        }
+    }
+
+    fn leave(&mut self, ask_id: InvocationId, call: InvocationId, comes_again: bool) {
+        let Some(question) = self.questions.get_mut(&ask_id) else {
+            return;
+        };
+        question.waiting.remove(&call);
+        question.is_kept = comes_again;
+        if question.is_settled() {
+            self.questions.remove(&ask_id);
+        }
+    }
+}
+
+/// The arguments as hooks left them, in place of those the call came with. What the model sent stays known.
+fn replace_arguments(call: &mut RecordedCall, arguments: Box<RawValue>, redacted: bool) {
+    let before = call.arguments.replace(arguments);
+    call.model_arguments = call.model_arguments.take().or(before);
+    call.redacted = redacted;
+}

@@ -1,0 +1,444 @@
+//! Calls made by a running call: the host's side of a tool's context.
+//!
+//! A nested call is a call like any other, with its own decision, record and end. What it has of the call above it:
+//! the slot, the resources, a deadline that is not later, and the word to stop.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::{Map, Value};
+use toolpost_model::{
+    ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallPort, CallReport, CallableTool,
+    ConsultError, ConsultKinds, ConsultQuestion, ConsultReply, Effects, ErrorClass, EventBody,
+    InvocationId, ModelInput, NestedCall, NewArtifact, PathCaution, PersistStrategy, Principal,
+    Redactions, ResourceAccess, ResourceKey, ResourceUse, SandboxProfile, SessionId,
+    StoredArtifact, ToolFailure, ToolId, ToolResult, TraceContext, Visibility,
+};
+
+use super::redirect::Onward;
+use crate::{
+    approval::coverage::rests_on_a_yes,
+    call::StagePlan,
+    host::{CallVisibility, HostInner, InvocationView},
+    invocation::{AcknowledgementTiming, CallRequest, LiveCall, Parent, Patience, PipelineCall},
+    permission::PolicyEngine,
+    record::{artifacts::RedactingArtifactSink, journal::JournalError, persist},
+    result::ResultSizePolicy,
+    session::Session,
+};
+
+/// How many calls may stand above one another. A circle of tools that call tools must end; a plugin of an A2E host that
+/// reaches another plugin, which calls a tool, takes six.
+const MAX_DEPTH: usize = 8;
+
+/// How long a caller may take to answer what a running call asks.
+const CALLER_PATIENCE: Duration = Duration::from_secs(600);
+
+/// What a running call is given of its host.
+pub(crate) struct Port {
+    host: Arc<HostInner>,
+    live: Arc<LiveCall>,
+    session: Arc<Session>,
+    face: String,
+    correlation_id: Option<String>,
+    tool: Option<ToolId>,
+    cautioned: bool,
+    /// The paths that the call was cautioned about one by one.
+    path_cautions: Vec<PathCaution>,
+    /// Who says which paths are kept from the call, as it was when the call began to run.
+    engine: Arc<dyn PolicyEngine>,
+    /// The resources that the call was decided on.
+    decided: Vec<ResourceUse>,
+    profile: Option<SandboxProfile>,
+    room: ResultSizePolicy,
+    onward: Option<Onward>,
+    /// What its nested calls are told of it.
+    as_parent: Parent,
+    under_way: AtomicUsize,
+    /// How long its nested calls wait for a person's answer: whoever waits for this call waits for them.
+    nested_patience: Option<Duration>,
+}
+
+impl Port {
+    pub(crate) fn of(
+        host: &Arc<HostInner>,
+        call: &PipelineCall,
+        effects: &Effects,
+        deadline: Instant,
+    ) -> Self {
+        let above = call.parent.as_ref();
+        let mut held = above.map(|parent| parent.held.clone()).unwrap_or_default();
+        held.extend_from_slice(&effects.uses);
+        let mut line = above.map(|parent| parent.line.clone()).unwrap_or_default();
+        line.push(call.live.id);
+        let source = call.resolved.as_ref().map(|resolved| resolved.entry.source);
+        persist::hold_back(host, call);
+        Self {
+            host: Arc::clone(host),
+            live: Arc::clone(&call.live),
+            session: Arc::clone(&call.session),
+            face: call.face.clone(),
+            correlation_id: call.correlation_id.clone(),
+            tool: call
+                .resolved
+                .as_ref()
+                .map(|resolved| resolved.entry.id().clone()),
+            cautioned: effects.caution.is_some(),
+            path_cautions: effects.path_cautions.clone(),
+            engine: host.engine(&call.session),
+            decided: effects.uses.clone(),
+            profile: call
+                .resolved
+                .as_ref()
+                .and_then(|resolved| resolved.entry.settings.sandbox),
+            room: persist::bounds(host, call),
+            onward: Onward::of(call, effects),
+            as_parent: Parent {
+                id: call.live.id,
+                line,
+                source,
+                deadline,
+                held,
+                is_approved: rests_on_a_yes(call),
+            },
+            under_way: AtomicUsize::new(0),
+            nested_patience: call.nested_patience,
+        }
+    }
+
+    /// A call that waited for itself, or for a call that waits for it, would wait for ever.
+    fn check_not_above(&self, id: InvocationId) -> Result<(), ToolFailure> {
+        if self.as_parent.line.contains(&id) {
+            return Err(ToolFailure::invalid(format!(
+                "`{id}` is this very call, or one that it is part of"
+            )));
+        }
+        Ok(())
+    }
+
+    async fn call(&self, nested: NestedCall) -> Result<ToolResult, ToolFailure> {
+        if self.as_parent.line.len() >= MAX_DEPTH {
+            let message = format!("calls may make calls {} deep, and no deeper", MAX_DEPTH - 1);
+            return Err(ToolFailure::of(ErrorClass::RateLimited, message)
+                .code("too_deep")
+                .untouched());
+        }
+        if let Err(refusal) = self.host.journal_room.check(self.session.principal()) {
+            let message = refusal.told("bytes of the journal", "limits.journal");
+            return Err(ToolFailure::of(ErrorClass::RateLimited, message)
+                .code("journal_share")
+                .untouched());
+        }
+        let limit = self.host.limits.scheduler.session_concurrency;
+        let _place = NestedCallPermit::take(&self.under_way, limit)?;
+        let mut request = CallRequest::new(
+            Arc::clone(&self.session),
+            nested.tool,
+            ModelInput::Value(Arc::new(nested.arguments)),
+        );
+        request.correlation_id = self.correlation_id.clone();
+        request.trace = Some(Box::new(self.live.trace()));
+        request.patience = self.nested_patience.map(Patience::Approval);
+        request.caller.clone_from(&self.live.caller);
+        let live = LiveCall::new(
+            InvocationId::new(),
+            &request,
+            Arc::clone(&self.host.redactor),
+        );
+        let live = live.witnessed(&self.host.witnesses, &request, Some(self.as_parent.id));
+        let live = Arc::new(live.nested_in(self.live.token()));
+        // What was a secret of this call is one of the calls that it makes with it.
+        if let Some(own) = self.live.redactor().own {
+            live.add_secrets(own.texts().to_vec());
+        }
+        let mut call = PipelineCall::new(Arc::clone(&live), request, None);
+        call.face.clone_from(&self.face);
+        call.parent = Some(self.as_parent.clone());
+        call.is_step = nested.is_step;
+        Ok(self
+            .host
+            .in_callers_task(call, StagePlan::Live(AcknowledgementTiming::AtTheEnd))
+            .await
+            .result()
+            .clone())
+    }
+}
+
+impl Port {
+    /// Asks whoever made the call. The answers are the caller's own words; what is asked comes from a tool, and passes
+    /// the redactor like everything that a tool says.
+    async fn ask_caller(
+        &self,
+        mut questions: Vec<ConsultQuestion>,
+    ) -> Result<Vec<ConsultReply>, ConsultError> {
+        let Some(caller) = self.live.caller.clone() else {
+            return Err(ConsultError::Nobody);
+        };
+        let answered = caller.answers();
+        if let Some(other) = questions
+            .iter()
+            .find(|question| !answered.includes(question.kind))
+        {
+            caller.lacks(other.kind);
+            return Err(ConsultError::Unsupported(other.kind));
+        }
+        let kinds: Vec<&str> = questions
+            .iter()
+            .map(|question| question.kind.as_str())
+            .collect();
+        self.live
+            .say(format!("asks its caller: {}", kinds.join(", ")));
+        let redactor = self.live.redactor();
+        for question in &mut questions {
+            redactor.value(&mut question.params, &mut Redactions::default());
+        }
+        let _pause = self.live.pauses.begin();
+        // A person may take minutes, and a call that is alone in its session would keep all others waiting.
+        let aside = self.host.scheduler.step_aside(self.live.id);
+        let asked = tokio::time::timeout(CALLER_PATIENCE, caller.consult(self.live.id, questions));
+        let answered = tokio::select! {
+            answered = asked => answered.unwrap_or(Err(ConsultError::TimedOut)),
+            () = self.live.token().cancelled() => return Err(ConsultError::Canceled),
+        };
+        if let Some(aside) = aside {
+            tokio::select! {
+                () = self.host.scheduler.come_back(aside) => {}
+                () = self.live.token().cancelled() => return Err(ConsultError::Canceled),
+            }
+        }
+        answered
+    }
+}
+
+/// What a tool is told of another call: only its own caller's calls exist for it.
+fn report(
+    id: InvocationId,
+    found: Result<Option<InvocationView>, JournalError>,
+) -> Result<CallReport, ToolFailure> {
+    let view = found
+        .map_err(|error| ToolFailure::of(ErrorClass::JournalUnavailable, error.to_string()))?;
+    let Some(view) = view else {
+        let failure = ToolFailure::invalid(format!("no call `{id}` of yours is known"));
+        return Err(failure
+            .code("unknown_call")
+            .hint("use the invocation id that the call was answered with"));
+    };
+    let result = view
+        .result
+        .and_then(|json| serde_json::from_str(json.get()).ok());
+    Ok(CallReport {
+        invocation_id: id,
+        tool: view.tool,
+        stage: view.stage,
+        result,
+    })
+}
+
+/// A call cannot make more calls at once than its session may.
+struct NestedCallPermit<'a>(&'a AtomicUsize);
+
+impl<'a> NestedCallPermit<'a> {
+    fn take(under_way: &'a AtomicUsize, limit: usize) -> Result<Self, ToolFailure> {
+        if under_way.fetch_add(1, Ordering::Relaxed) >= limit {
+            under_way.fetch_sub(1, Ordering::Relaxed);
+            let message = format!("one call can make {limit} calls at the same time");
+            let failure = ToolFailure::of(ErrorClass::RateLimited, message).untouched();
+            return Err(failure.hint("wait for one of them to end"));
+        }
+        Ok(Self(under_way))
+    }
+}
+
+impl Drop for NestedCallPermit<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl CallPort for Port {
+    fn invocation_id(&self) -> InvocationId {
+        self.live.id
+    }
+
+    fn session_id(&self) -> &SessionId {
+        self.session.id()
+    }
+
+    fn principal(&self) -> &Principal {
+        self.session.principal()
+    }
+
+    fn deadline(&self) -> Instant {
+        self.as_parent.deadline
+    }
+
+    fn trace(&self) -> TraceContext {
+        self.live.trace()
+    }
+
+    fn emit(&self, body: EventBody) {
+        let is_output = matches!(body, EventBody::Output(_) | EventBody::Artifact { .. });
+        if self.room.strategy == PersistStrategy::Redact && is_output {
+            return;
+        }
+        self.live.emit(body);
+    }
+
+    fn is_canceled(&self) -> bool {
+        self.live.token().is_cancelled()
+    }
+
+    fn canceled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.live.token().cancelled())
+    }
+
+    fn consultable(&self) -> ConsultKinds {
+        self.live
+            .caller
+            .as_ref()
+            .map(|caller| caller.answers())
+            .unwrap_or_default()
+    }
+
+    fn consult(
+        &self,
+        questions: Vec<ConsultQuestion>,
+    ) -> BoxFuture<'_, Result<Vec<ConsultReply>, ConsultError>> {
+        Box::pin(self.ask_caller(questions))
+    }
+
+    fn meta(&self) -> Option<&Map<String, Value>> {
+        self.live.meta.as_deref()
+    }
+
+    fn cautioned(&self) -> bool {
+        self.cautioned
+    }
+
+    fn cautioned_about(&self, path: &Path) -> bool {
+        let key = path.to_str().map(ResourceKey::path);
+        self.cautioned
+            || self
+                .path_cautions
+                .iter()
+                .any(|known| Some(&known.key) == key.as_ref())
+    }
+
+    fn may_steer(&self, path: &Path) -> bool {
+        self.engine
+            .may_steer(path, self.session.principal(), crate::port::now())
+    }
+
+    fn profile(&self) -> Option<SandboxProfile> {
+        self.profile
+    }
+
+    fn may_request(&self, method: &str, url: &str) -> bool {
+        let allows =
+            |onward: &Onward| onward.allows(&*self.engine, self.session.principal(), (method, url));
+        self.onward.as_ref().is_none_or(allows)
+    }
+
+    fn callable(&self) -> Vec<CallableTool> {
+        let surface = self.host.surface(&self.session);
+        let visible = surface
+            .all()
+            .filter(|(entry, visibility)| match visibility {
+                Visibility::Loaded => true,
+                Visibility::Deferred => self.host.is_shown(&self.session, entry),
+                Visibility::Unlisted | Visibility::Blocked(_) => false,
+            });
+        let others = visible.filter(|(entry, _)| Some(entry.id()) != self.tool.as_ref());
+        others
+            .map(|(entry, _)| CallableTool {
+                name: entry.name().to_owned(),
+                id: entry.id().clone(),
+                provenance: entry.declaration().provenance,
+                schema: Arc::clone(&entry.declaration().input.schema),
+            })
+            .collect()
+    }
+
+    fn look_at_call(
+        &self,
+        id: InvocationId,
+        wait: Duration,
+    ) -> BoxFuture<'_, Result<CallReport, ToolFailure>> {
+        Box::pin(async move {
+            self.check_not_above(id)?;
+            report(
+                id,
+                self.host
+                    .wait(id, CallVisibility::OwnOnly(self.principal()), wait)
+                    .await,
+            )
+        })
+    }
+
+    fn cancel_call(&self, id: InvocationId) -> BoxFuture<'_, Result<CallReport, ToolFailure>> {
+        Box::pin(async move {
+            self.check_not_above(id)?;
+            let sight = CallVisibility::OwnOnly(self.principal());
+            let stood = report(id, self.host.invocation(id, sight).await)?;
+            self.host.cancel(id, sight);
+            Ok(stood)
+        })
+    }
+
+    fn create_artifact(
+        &self,
+        artifact: NewArtifact,
+    ) -> BoxFuture<'_, Result<Box<dyn ArtifactSink>, ArtifactError>> {
+        Box::pin(async move {
+            if let Some(why) = self.room.keeps_nothing() {
+                return Err(ArtifactError::Storage(why.to_owned()));
+            }
+            let sink = RedactingArtifactSink::begin(
+                Arc::clone(&self.live),
+                &self.host.artifact_room,
+                artifact,
+            )
+            .await?;
+            Ok(Box::new(sink) as Box<dyn ArtifactSink>)
+        })
+    }
+
+    fn open_artifact(
+        &self,
+        id: ArtifactId,
+    ) -> BoxFuture<'_, Result<Arc<dyn StoredArtifact>, ArtifactError>> {
+        Box::pin(self.host.artifact(
+            id,
+            CallVisibility::OwnOnly(self.principal()),
+            Some(self.live.id),
+        ))
+    }
+
+    fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {
+        Box::pin(self.call(call))
+    }
+
+    fn has_path_rules(&self) -> bool {
+        self.engine.has_path_rules(self.session.principal())
+    }
+
+    fn may_use(&self, path: &Path, access: ResourceAccess) -> bool {
+        // What the decision was made on, a person's word included, is not asked about again.
+        let key = path.to_str().map(ResourceKey::path);
+        let decided = |one: &ResourceUse| one.access == access && key.as_ref() == Some(&one.key);
+        self.decided.iter().any(decided)
+            || self
+                .engine
+                .may_use(path, access, self.session.principal(), crate::port::now())
+    }
+
+    fn kept_places(&self) -> Vec<PathBuf> {
+        self.engine.kept_places(self.session.principal())
+    }
+}

@@ -1,0 +1,345 @@
+//! The turn of a call and its work: admit, execute.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
+
+use toolpost_model::{CallContext, CancelSupport, Effects, Stage, ToolCall, ToolFailure};
+
+use super::{
+    deadline::{self, ExecutionEnd},
+    nested,
+};
+use crate::{
+    approval::coverage,
+    call::{StageExit, StagePlan, explain, lost_its_way},
+    catalog::CatalogEntry,
+    host::HostInner,
+    invocation::{
+        CancelReason, LateAnswer, OnRecord, PipelineCall,
+        patience::{out_of_patience, time_left},
+        resolve::{accept, owes_acknowledgement},
+    },
+    permission::decide::{self, effects},
+    record::{
+        journal::{RecordKind, Strength},
+        rendering,
+    },
+    result::{self, CallEnding},
+    scheduling::{
+        AdmissionRequest, ConcurrencyLimit, ConcurrencyLimitSubject, Outlook, Permit, QueueFull,
+        batch::turn,
+    },
+};
+
+/// A call that ends within this time is acknowledged by its end.
+pub(crate) const QUICK: Duration = Duration::from_millis(2);
+
+/// A decision is made again when the facts changed while the call waited, but not for ever.
+const MAX_DECISIONS: usize = 3;
+
+/// Waits for the calls of its batch, then for a slot and for the resources.
+pub(crate) async fn admit(host: &HostInner, call: &mut PipelineCall, way: StagePlan) -> StageExit {
+    let began = Instant::now();
+    if let Err(ending) = turn::await_turn(host, call, way).await {
+        call.queued += began.elapsed();
+        return StageExit::End(ending);
+    }
+    let (Some(effects), Some(resolved)) = (call.effects.clone(), &call.resolved) else {
+        return lost_its_way();
+    };
+    let live = Arc::clone(&call.live);
+    let session = Arc::clone(&call.session);
+    let parent = call.parent.clone();
+    if effects.unscheduled {
+        return take_turn(call, host.scheduler.hold(session.principal(), session.id()));
+    }
+    let wanted = AdmissionRequest {
+        call: live.id,
+        principal: session.principal(),
+        session: session.id(),
+        effects: &effects,
+        alone: runs_alone(&resolved.entry, &effects),
+        parent: parent.as_ref(),
+        bounds: bounds(host, &resolved.entry),
+    };
+    call.met.alone = wanted.alone;
+    let waited_for = OnceLock::new();
+    let admission = host.scheduler.admit(wanted, |reasons| {
+        live.say_queued();
+        let _ = waited_for.set(reasons);
+    });
+    let mut admission = std::pin::pin!(admission);
+    let admitted = loop {
+        let owes = owes_acknowledgement(call, way);
+        tokio::select! {
+            biased;
+            admitted = &mut admission => break Ok(admitted),
+            () = live.token().cancelled() => {
+                let reason = live.cancel_reason().unwrap_or(CancelReason::Requested);
+                break Err(result::canceled_before_start(reason));
+            }
+            () = out_of_patience(call) => break Err(result::still_queued()),
+            () = tokio::time::sleep(QUICK), if owes => {
+                if let Err(ending) = accept(host, call).await {
+                    break Err(ending);
+                }
+            }
+        }
+    };
+    call.queued += began.elapsed();
+    if let Some(reasons) = waited_for.get() {
+        // A call whose facts changed waits once more; both are told.
+        let redactor = live.redactor();
+        call.met
+            .waited_for
+            .extend(reasons.iter().cloned().map(|mut reason| {
+                reason.clean(|key| explain::clean_key(&redactor, key));
+                reason
+            }));
+    }
+    match admitted {
+        Ok(admitted) => take_turn(call, admitted),
+        Err(ending) => StageExit::End(ending),
+    }
+}
+
+/// What a call that came now would have to wait for.
+pub(crate) fn look_ahead(
+    host: &HostInner,
+    call: &PipelineCall,
+) -> Option<Result<Outlook, QueueFull>> {
+    let effects = call.effects.as_ref()?;
+    let resolved = call.resolved.as_ref()?;
+    (!effects.unscheduled).then(|| {
+        host.scheduler.look(AdmissionRequest {
+            call: call.live.id,
+            principal: call.session.principal(),
+            session: call.session.id(),
+            effects,
+            alone: runs_alone(&resolved.entry, effects),
+            parent: call.parent.as_ref(),
+            bounds: bounds(host, &resolved.entry),
+        })
+    })
+}
+
+/// As its effects say, unless the operator said otherwise.
+fn runs_alone(entry: &CatalogEntry, effects: &Effects) -> bool {
+    entry
+        .settings
+        .exclusive
+        .unwrap_or(!effects.concurrency_safe)
+}
+
+fn take_turn(call: &mut PipelineCall, admitted: Result<Permit, QueueFull>) -> StageExit {
+    match admitted {
+        Ok(permit) => {
+            call.permit = Some(permit);
+            StageExit::Next(Stage::Execute)
+        }
+        Err(full) => StageExit::End(result::queue_full(&full)),
+    }
+}
+
+/// The limits that the operator set for the tool and for its source. Of neither can nothing run.
+fn bounds(host: &HostInner, entry: &CatalogEntry) -> Vec<ConcurrencyLimit> {
+    let tool = entry
+        .settings
+        .concurrency
+        .map(|most| (ConcurrencyLimitSubject::Tool(entry.id().clone()), most));
+    let built_in = || host.source_limits.get(entry.source.0).copied().flatten();
+    let source = entry.source_concurrency.or_else(built_in);
+    let source = source.map(|most| (ConcurrencyLimitSubject::Source(entry.source), most));
+    tool.into_iter()
+        .chain(source)
+        .map(|(on, most)| ConcurrencyLimit {
+            on,
+            most: most.max(1),
+        })
+        .collect()
+}
+
+/// Runs the tool. The only place that does.
+pub(crate) async fn execute(
+    host: &Arc<HostInner>,
+    call: &mut PipelineCall,
+    way: StagePlan,
+) -> StageExit {
+    // Boxed: few calls come here on a person's word, and the others should not carry the room for it.
+    if coverage::rests_on_a_yes(call)
+        && let Some(step) = Box::pin(coverage::compare_again(host, call)).await
+    {
+        return step;
+    }
+    let (Some(effects), Some(resolved), Some(input)) =
+        (effects(call), &call.resolved, &call.inputs.call)
+    else {
+        return lost_its_way();
+    };
+    if call.effects.as_ref() != Some(&effects) {
+        return decide_again(call);
+    }
+    if let Some(reason) = call.live.cancel_reason() {
+        return StageExit::End(result::canceled_before_start(reason));
+    }
+    if way == StagePlan::Recovered && !effects.is_harmless() {
+        return StageExit::End(result::restarted(
+            "it had not started, and its caller is gone",
+        ));
+    }
+    let limit = match time_left(host, call, &resolved.entry) {
+        Ok((limit, deadline)) => {
+            call.met.deadline = Some(deadline);
+            limit
+        }
+        Err(ending) => return StageExit::End(ending),
+    };
+    let execution = &resolved.entry.declaration().interface.execution;
+    let support = execution.cancel;
+    let interrupt = execution.interrupt;
+    let entry = Arc::clone(&resolved.entry);
+    let source = Arc::clone(&resolved.source);
+    let input = match host.credentials.filled(&entry, input) {
+        Ok(None) => input.clone(),
+        Ok(Some((filled, used))) => {
+            call.live.add_secrets(used);
+            filled
+        }
+        Err(ending) => return StageExit::End(ending),
+    };
+    if let Some(Err(reason)) = call.member.as_ref().map(|member| member.begin(interrupt)) {
+        return StageExit::End(result::canceled_before_start(reason));
+    }
+    if !effects.is_harmless() && call.on_record != OnRecord::Started {
+        let record = rendering::record(call, RecordKind::Started, None);
+        if let Err(error) = host.append(record, Strength::Synced).await {
+            return StageExit::End(result::journal_refuses(&error));
+        }
+        call.on_record = OnRecord::Started;
+        call.live.accepted();
+    }
+    decide::spend(call);
+    let began = Instant::now();
+    let live = Arc::clone(&call.live);
+    let context = CallContext::new(Arc::new(nested::Port::of(
+        host,
+        call,
+        &effects,
+        began + limit,
+    )));
+    let work = source.execute(entry.id(), ToolCall { input, context });
+    let work = deadline::supervise(work, (began + limit, &live.pauses), live.token(), support);
+    let finished = match acknowledged(host, call, way, work).await {
+        Ok(finished) => finished,
+        Err(ending) => return StageExit::End(ending),
+    };
+    call.executed = began.elapsed();
+    call.permit = None;
+    call.met.late = late(call, &finished, support);
+    call.met.work_ended_at = call.live.cancel_reason().map(|_| crate::port::now());
+    StageExit::End(ending(call, finished, &effects, limit))
+}
+
+/// How the work ended, as the call's end.
+fn ending(
+    call: &PipelineCall,
+    finished: ExecutionEnd,
+    effects: &Effects,
+    limit: Duration,
+) -> CallEnding {
+    let safe = effects.may_run_again();
+    // A tool that was stopped before it began anything knows that better than its class does.
+    let unless_untouched = |said: &Option<ToolFailure>| {
+        safe || said
+            .as_ref()
+            .is_some_and(|failure| failure.untouched == Some(true))
+    };
+    let reason = call.live.cancel_reason().unwrap_or(CancelReason::Requested);
+    let ending = match finished {
+        ExecutionEnd::Returned(Ok(output)) => CallEnding::Output(Box::new(output)),
+        ExecutionEnd::Returned(Err(failure)) => result::tool_failed(failure, effects),
+        ExecutionEnd::Panicked(message) => result::panicked(&message, safe),
+        ExecutionEnd::DeadlinePassed { said } => {
+            let safe = unless_untouched(&said);
+            result::stopped(result::timed_out(limit.as_millis(), safe), said)
+        }
+        ExecutionEnd::Canceled { said } => {
+            let safe = unless_untouched(&said);
+            result::stopped(result::canceled_while_running(reason, safe), said)
+        }
+    };
+    match call.met.late {
+        Some(LateAnswer::Discarded) => result::discarding(ending),
+        Some(LateAnswer::Told | LateAnswer::Unheard) | None => ending,
+    }
+}
+
+/// Whether an answer came after the word to stop, or may still come when nobody listens any more.
+fn late(
+    call: &PipelineCall,
+    finished: &ExecutionEnd,
+    support: CancelSupport,
+) -> Option<LateAnswer> {
+    match finished {
+        ExecutionEnd::Returned(Ok(_)) => call.live.cancel_reason().map(|reason| match reason {
+            CancelReason::CallerGone => LateAnswer::Unheard,
+            CancelReason::Requested
+            | CancelReason::Shutdown
+            | CancelReason::SessionClosed
+            | CancelReason::ParentStopped
+            | CancelReason::SiblingFailed { .. } => LateAnswer::Told,
+        }),
+        ExecutionEnd::DeadlinePassed { said: None } | ExecutionEnd::Canceled { said: None } => {
+            match support {
+                CancelSupport::Cooperative | CancelSupport::Unsupported => {
+                    Some(LateAnswer::Discarded)
+                }
+                // Dropped where it stood, it answers nothing any more.
+                CancelSupport::AtAwaitPoints => None,
+            }
+        }
+        ExecutionEnd::DeadlinePassed { said: Some(_) }
+        | ExecutionEnd::Canceled { said: Some(_) }
+        | ExecutionEnd::Returned(Err(_))
+        | ExecutionEnd::Panicked(_) => None,
+    }
+}
+
+/// Waits for the work, and puts the call on record meanwhile where somebody waits to hear that it was taken.
+async fn acknowledged(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: StagePlan,
+    work: impl Future<Output = ExecutionEnd>,
+) -> Result<ExecutionEnd, CallEnding> {
+    if !owes_acknowledgement(call, way) {
+        return Ok(work.await);
+    }
+    let mut work = std::pin::pin!(work);
+    match tokio::time::timeout(QUICK, &mut work).await {
+        Ok(finished) => Ok(finished),
+        Err(_) => {
+            // The work goes on whatever becomes of the record: it changes nothing.
+            let (accepted, finished) = tokio::join!(accept(host, call), &mut work);
+            accepted.map(|()| finished)
+        }
+    }
+}
+
+/// The facts changed while the call waited: what was decided no longer stands.
+fn decide_again(call: &mut PipelineCall) -> StageExit {
+    call.permit = None;
+    let decided = call
+        .transitions
+        .iter()
+        .filter(|transition| transition.stage == Stage::Decide)
+        .count();
+    if decided < MAX_DECISIONS {
+        return StageExit::Next(Stage::Decide);
+    }
+    StageExit::End(result::internal(
+        "what the call touches kept changing while it waited",
+    ))
+}

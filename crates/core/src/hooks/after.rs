@@ -1,0 +1,182 @@
+//! Hooks after the end of a call, before it is recorded.
+
+use std::time::Instant;
+
+use toolpost_model::{
+    Effects, ErrorClass, HookDeed, HookEvent, HookRun, HookStanding, ResultContent, ToolResult,
+};
+
+use super::{
+    HookError, HookOutput, OutputMutation,
+    run::{HookCallView, TEXT_CHARS, ask, begun, limit, note_failure, take_words, told},
+};
+use crate::{
+    call::StagePlan,
+    host::HostInner,
+    invocation::PipelineCall,
+    record::persist,
+    result::{self, Replacement},
+};
+
+/// Asks every hook in turn. Each sees the result as those before it left it; once it is withheld, only observers are
+/// still asked. A caller that stops waiting does not stop them: what a guard keeps back must not come out by a
+/// well-timed cancel.
+pub(crate) async fn post_hooks(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    result: &mut ToolResult,
+    way: StagePlan,
+) {
+    let event = if result.outcome.is_success() {
+        HookEvent::After
+    } else {
+        HookEvent::Failure
+    };
+    let words_before = call.hooks.context.len();
+    let mut is_withheld = false;
+    for hook in &host.hooks {
+        if is_withheld && hook.standing() != HookStanding::Observer {
+            continue;
+        }
+        let Some(seen) = HookCallView::of(call, event, way) else {
+            break;
+        };
+        let began = Instant::now();
+        let Some(answer) = ask(&**hook, &seen.view(), Some(result), limit(host, &**hook)).await
+        else {
+            continue;
+        };
+        let mut run = begun(call, &**hook, event, began);
+        let heeded = answer.and_then(|output| {
+            output.check(event, run.standing)?;
+            heed(host, call, &mut run, result, output);
+            Ok(())
+        });
+        if let Err(error) = heeded {
+            fail(call, &mut run, result, &error);
+        }
+        if run.did.contains(&HookDeed::Withheld) {
+            is_withheld = true;
+            // A word said after the call may tell of what is withheld.
+            call.hooks.context.truncate(words_before);
+        }
+        call.hooks.runs.push(run);
+    }
+    add_words(call, result);
+}
+
+fn heed(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    run: &mut HookRun,
+    result: &mut ToolResult,
+    output: HookOutput,
+) {
+    take_words(call, run, &output);
+    run.reason = output
+        .reason
+        .as_deref()
+        .map(|reason| told(call, reason, TEXT_CHARS));
+    if let Some(reason) = output.stop {
+        let reason = told(call, &reason, TEXT_CHARS);
+        withhold(
+            call,
+            run,
+            result,
+            ErrorClass::HookBlocked,
+            &format!("the hook says: {reason}"),
+        );
+        run.reason = Some(reason);
+        return;
+    }
+    let mut changed_fields = Vec::new();
+    let bytes_before = size(result);
+    let fresh = match (output.output, output.structured) {
+        (None, None) => return,
+        (Some(content), structured) => {
+            changed_fields.push("content");
+            if structured.is_some() || result.structured_content.is_some() {
+                changed_fields.push("structured_content");
+            }
+            Replacement::Output {
+                content,
+                structured,
+            }
+        }
+        (None, Some(structured)) => {
+            changed_fields.push("structured_content");
+            Replacement::Structured(structured)
+        }
+    };
+    let room = persist::room(host, call);
+    result::replace_output(call, result, fresh, room);
+    run.did.push(HookDeed::ChangedOutput);
+    call.hooks.output_mutations.push(OutputMutation {
+        source_type: "hook",
+        source: run.name.clone(),
+        changed_fields,
+        bytes_before,
+        bytes_after: size(result),
+        reason: run.reason.clone().unwrap_or_default(),
+    });
+}
+
+/// What the failure of a hook means after a call.
+fn fail(call: &mut PipelineCall, run: &mut HookRun, result: &mut ToolResult, error: &HookError) {
+    note_failure(call, run, error);
+    match run.standing {
+        HookStanding::Guard => {
+            let why = format!(
+                "the hook failed: {}",
+                run.error.as_deref().unwrap_or_default()
+            );
+            withhold(call, run, result, ErrorClass::HookFailed, &why);
+        }
+        HookStanding::Ordinary | HookStanding::Observer => {}
+    }
+}
+
+/// Keeps the result from the caller. Where the tool never ran, the host's own words are all there is, and they stay.
+fn withhold(
+    call: &mut PipelineCall,
+    run: &mut HookRun,
+    result: &mut ToolResult,
+    class: ErrorClass,
+    why: &str,
+) {
+    if call.executed.is_zero() {
+        return;
+    }
+    let safe = call.effects.as_ref().is_none_or(Effects::may_run_again);
+    result::withhold(result, class, &run.name, why, safe);
+    call.live.artifacts.withhold();
+    call.unkept.clear();
+    run.did.push(HookDeed::Withheld);
+}
+
+/// Tells the model what hooks had to say, each in a piece of its own.
+fn add_words(call: &mut PipelineCall, result: &mut ToolResult) {
+    if call.hooks.context.is_empty() {
+        return;
+    }
+    // A reader of text gets the structured content only where there is no text.
+    let has_text = result
+        .content
+        .iter()
+        .any(|piece| matches!(piece, ResultContent::Text { .. }));
+    if let (false, Some(value)) = (has_text, &result.structured_content) {
+        result.content.push(ResultContent::text(value.to_string()));
+    }
+    result
+        .content
+        .extend(call.hooks.context.drain(..).map(ResultContent::text));
+}
+
+fn size(result: &ToolResult) -> u64 {
+    let content: usize = result.content.iter().map(ResultContent::size).sum();
+    let structured = result
+        .structured_content
+        .as_ref()
+        .map_or(0, |value| value.to_string().len());
+    (content + structured) as u64
+}

@@ -1,0 +1,123 @@
+//! How long a call waits for others, and when its caller stops waiting.
+
+use std::time::{Duration, Instant};
+
+use super::{CallDeadline, CancelReason, DeadlineBy, Patience, PipelineCall};
+use crate::{
+    catalog::CatalogEntry,
+    host::HostInner,
+    result::{self, CallEnding},
+};
+
+/// Waits for a source or a hook, but not past a cancellation and not for ever: neither is the tool's own work,
+/// so neither has a deadline of its own.
+pub(crate) async fn patiently<T>(
+    host: &HostInner,
+    call: &PipelineCall,
+    work: impl Future<Output = T>,
+) -> Result<T, CallEnding> {
+    tokio::select! {
+        biased;
+        done = work => Ok(done),
+        () = call.live.token().cancelled() => {
+            Err(result::canceled_before_start(call.live.cancel_reason().unwrap_or(CancelReason::Requested)))
+        }
+        () = out_of_patience(call) => Err(result::still_queued()),
+        () = tokio::time::sleep(host.limits.deadline) => {
+            Err(result::not_ready(host.limits.deadline.as_millis()))
+        }
+    }
+}
+
+/// Resolves when the caller stops waiting for the call's turn; never, where the caller set no limit.
+pub(crate) async fn out_of_patience(call: &PipelineCall) {
+    let turn = match call.patience {
+        Some(Patience::Turn(patience)) => Some(call.live.began + patience),
+        Some(Patience::Approval(_)) | None => None,
+    };
+    sleep_until(turn.into_iter().chain(call.latest_end).min()).await;
+}
+
+/// Resolves when the caller stops waiting for an answer to the question that was asked at `asked`.
+pub(crate) async fn out_of_patience_for_answer(call: &PipelineCall, asked: tokio::time::Instant) {
+    let answer = match call.patience {
+        Some(Patience::Approval(patience)) => Some((asked + patience).into_std()),
+        Some(Patience::Turn(_)) | None => None,
+    };
+    tokio::select! {
+        () = sleep_until(answer) => {}
+        () = out_of_patience(call) => {}
+    }
+}
+
+async fn sleep_until(end: Option<Instant>) {
+    match end {
+        Some(end) => tokio::time::sleep_until(end.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// How long the call may run: the caller's wish, else the operator's or the tool's own, else the host's; never
+/// beyond what the operator set for the tool, the host's ceiling, the end the caller set for the whole call or the
+/// calling call's end. Patience is no bound: it limits waiting, and a call that runs waits no more.
+pub(crate) fn time_left(
+    host: &HostInner,
+    call: &PipelineCall,
+    entry: &CatalogEntry,
+) -> Result<(Duration, CallDeadline), CallEnding> {
+    let (limit, by) = allotted(host, call, entry);
+    match by {
+        DeadlineBy::Parent if limit.is_zero() => {
+            Err(result::canceled_before_start(CancelReason::ParentStopped))
+        }
+        DeadlineBy::Patience if limit.is_zero() => Err(result::still_queued()),
+        DeadlineBy::Caller
+        | DeadlineBy::ToolSetting
+        | DeadlineBy::Tool
+        | DeadlineBy::HostDefault
+        | DeadlineBy::ToolCeiling
+        | DeadlineBy::HostCeiling
+        | DeadlineBy::Parent
+        | DeadlineBy::Patience => {
+            let ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+            Ok((limit, CallDeadline { ms, by }))
+        }
+    }
+}
+
+fn allotted(host: &HostInner, call: &PipelineCall, entry: &CatalogEntry) -> (Duration, DeadlineBy) {
+    let own = entry
+        .declaration()
+        .interface
+        .execution
+        .timeout_ms
+        .map(Duration::from_millis);
+    let set = entry.settings.timeout;
+    let limits = &host.limits;
+    let mut allotted = match (call.timeout, set, own) {
+        (Some(wish), _, _) => (wish, DeadlineBy::Caller),
+        (None, Some(set), _) => (set, DeadlineBy::ToolSetting),
+        (None, None, Some(own)) => (own, DeadlineBy::Tool),
+        (None, None, None) => (limits.deadline, DeadlineBy::HostDefault),
+    };
+    let until = |end: Instant| end.saturating_duration_since(Instant::now());
+    let bounds = [
+        entry
+            .settings
+            .ceiling
+            .or(set)
+            .map(|most| (most, DeadlineBy::ToolCeiling)),
+        Some((limits.deadline_ceiling, DeadlineBy::HostCeiling)),
+        call.parent
+            .as_ref()
+            .map(|parent| (until(parent.deadline), DeadlineBy::Parent)),
+        call.latest_end
+            .map(|end| (until(end), DeadlineBy::Patience)),
+    ];
+    for (most, by) in bounds.into_iter().flatten() {
+        if most < allotted.0 {
+            allotted = (most, by);
+        }
+    }
+    allotted
+}

@@ -1,0 +1,294 @@
+//! From the request to arguments that were checked and may be shown: resolve, parse, validate, observe.
+
+use std::sync::Arc;
+
+use toolpost_model::{
+    Arguments, CallInput, EffectClass, Effects, HiddenReason, Lifecycle, ModelInput,
+    ObservableInput, Redactions, Stage, Visibility,
+};
+
+use super::{
+    AcknowledgementTiming, OnRecord, PipelineCall, ResolvedTool, micros, patience::patiently,
+};
+use crate::{
+    call::{StageExit, StagePlan, lost_its_way},
+    catalog::CatalogEntry,
+    execution::credentials,
+    hooks::InputMutation,
+    host::HostInner,
+    permission::PermissionFacts,
+    port::SourceIndex,
+    record::{
+        journal::{RecordKind, Strength},
+        redaction::{self, RedactedArguments},
+        rendering,
+    },
+    result::{self, CallEnding},
+};
+
+/// Which tool, and may it be called here?
+pub(crate) async fn resolve(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: StagePlan,
+) -> StageExit {
+    let surface = host.surface(&call.session);
+    if way != StagePlan::Dry
+        && let Err(error) = host.tell_surface(&surface).await
+    {
+        return StageExit::End(result::journal_refuses(&error));
+    }
+    call.surface = Some(surface.id().clone());
+    let Some((entry, visibility)) = surface.find(&call.live.tool) else {
+        let similar = surface.catalog().similar(&call.live.tool);
+        return StageExit::End(result::unknown_tool(
+            &call.live.tool,
+            &similar,
+            surface.catalog().unavailable(),
+        ));
+    };
+    let opening = call
+        .session
+        .open(entry.source, &*host.sources[entry.source.0]);
+    let source = match patiently(host, call, opening).await {
+        Ok(Ok(source)) => source,
+        Ok(Err(error)) => return StageExit::End(result::source_unavailable(&error)),
+        Err(ending) => return StageExit::End(ending),
+    };
+    call.live.found(entry);
+    call.resolved = Some(ResolvedTool {
+        entry: Arc::clone(entry),
+        source,
+    });
+    // A call of an earlier life passed the check for deferred tools then; what its session had seen died with the host.
+    let passed_before = way == StagePlan::Recovered || call.asking.earlier.is_some();
+    match visibility {
+        Visibility::Loaded | Visibility::Unlisted => StageExit::Next(Stage::Parse),
+        Visibility::Deferred if passed_before || host.is_shown(&call.session, entry) => {
+            call.met.deferred = true;
+            StageExit::Next(Stage::Parse)
+        }
+        Visibility::Deferred => StageExit::End(result::schema_not_loaded(entry.name())),
+        Visibility::Blocked(HiddenReason::Internal)
+            if is_of_its_parents_source(call, entry.source) =>
+        {
+            StageExit::Next(Stage::Parse)
+        }
+        Visibility::Blocked(HiddenReason::Policy) => StageExit::End(denied_outright(host, call)),
+        Visibility::Blocked(reason) => {
+            let setup = match &entry.declaration().lifecycle {
+                Lifecycle::RequiresSetup(what) if reason == HiddenReason::Setup => {
+                    Some(what.as_str())
+                }
+                _ => None,
+            };
+            StageExit::End(result::blocked(entry.label(), reason, setup))
+        }
+    }
+}
+
+/// Whether the call was made by a running tool of the same source.
+fn is_of_its_parents_source(call: &PipelineCall, source: SourceIndex) -> bool {
+    call.parent
+        .as_ref()
+        .is_some_and(|parent| parent.source == Some(source))
+}
+
+/// The policy hides the tool, so it also says why.
+fn denied_outright(host: &HostInner, call: &mut PipelineCall) -> CallEnding {
+    let Some(resolved) = &call.resolved else {
+        return result::internal("a hidden tool that was not found");
+    };
+    let effects = Effects::of(resolved.entry.fixed_class().unwrap_or(EffectClass::Unknown));
+    let declaration = resolved.entry.declaration();
+    let decision = host.engine(&call.session).decide(&PermissionFacts {
+        declaration,
+        input: None,
+        effects: &effects,
+        principal: call.session.principal(),
+        opinions: &[],
+        delegated: &[],
+        at: crate::port::now(),
+    });
+    let ending = result::policy_blocked(resolved.entry.label(), &decision);
+    call.effects = Some(effects);
+    call.decision = Some(decision);
+    ending
+}
+
+/// Reads the arguments. The model's input stays as it came.
+pub(crate) fn parse(host: &HostInner, call: &mut PipelineCall) -> StageExit {
+    let Some(entry) = call
+        .resolved
+        .as_ref()
+        .map(|resolved| Arc::clone(&resolved.entry))
+    else {
+        return lost_its_way();
+    };
+    let own_limit = entry.settings.argument_bytes;
+    let size = match &call.inputs.model {
+        ModelInput::Text(text) => text.len(),
+        // A value came from this process, so its size is only counted where somebody cares for this very tool.
+        ModelInput::Value(_) if own_limit.is_some() => call.inputs.model.compact().len(),
+        ModelInput::Value(_) => 0,
+    };
+    if size > own_limit.unwrap_or(host.limits.argument_bytes) {
+        return StageExit::End(match own_limit {
+            Some(limit) => {
+                result::arguments_too_large(size, limit, &entry.id().setting_key("argument_bytes"))
+            }
+            None => result::arguments_too_large(
+                size,
+                host.limits.argument_bytes,
+                "limits.argument_bytes",
+            ),
+        });
+    }
+    match call.inputs.model.parse() {
+        Ok(arguments) => {
+            let at_us = micros(call.live.began.elapsed());
+            let filled = filled(&entry, arguments, at_us, &mut call.inputs.mutations);
+            call.inputs.call = Some(CallInput::new(filled));
+            StageExit::Next(Stage::Validate)
+        }
+        Err(error) => StageExit::End(result::unreadable(error.to_string())),
+    }
+}
+
+/// Adds what the operator wants filled in where the call leaves it out.
+fn filled(
+    entry: &CatalogEntry,
+    arguments: Arguments,
+    at_us: u64,
+    mutations: &mut Vec<InputMutation>,
+) -> Arguments {
+    let given = arguments.value().as_object();
+    let left_out = |name: &&String| given.is_some_and(|given| !given.contains_key(*name));
+    let missing: Vec<&String> = entry.settings.defaults.keys().filter(left_out).collect();
+    if missing.is_empty() {
+        return arguments;
+    }
+    let mut value = arguments.value().clone();
+    for &name in &missing {
+        value[name.as_str()] = entry.settings.defaults[name].clone();
+    }
+    mutations.push(InputMutation {
+        source_type: "runtime",
+        source: entry.id().setting_key("defaults"),
+        changed_fields: missing.into_iter().cloned().collect(),
+        reason: "the operator's settings fill in what a call leaves out".to_owned(),
+        at_us,
+        arguments_before: None,
+    });
+    Arguments::from_value(value)
+}
+
+/// Checks the values before any I/O.
+pub(crate) fn validate(host: &HostInner, call: &mut PipelineCall) -> StageExit {
+    let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
+        return lost_its_way();
+    };
+    if let Err(ending) = host
+        .credentials
+        .check(&resolved.entry, input.arguments().value())
+    {
+        show(call);
+        return StageExit::End(ending);
+    }
+    let input = credentials::with_words(input);
+    match resolved.entry.input().violations(input.arguments().value()) {
+        Ok(found) if found.is_empty() => {}
+        Ok(found) => {
+            // The record may show what was wrong, but not what was secret.
+            show(call);
+            return StageExit::End(result::violations(&found));
+        }
+        Err(error) => return StageExit::End(result::broken_schema(&error)),
+    }
+    if let Err(refusal) = resolved.source.check(resolved.entry.id(), &input) {
+        show(call);
+        return StageExit::End(result::refused(&refusal));
+    }
+    StageExit::Next(Stage::Observe)
+}
+
+/// Prepares what others may see, and puts the call on record where somebody is told of it before its end.
+pub(crate) async fn observe(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: StagePlan,
+) -> StageExit {
+    show(call);
+    let early = match way {
+        StagePlan::Live(AcknowledgementTiming::Early) => true,
+        // A hook may take its time.
+        StagePlan::Live(AcknowledgementTiming::OnceOnRecord) => {
+            !host.hooks.is_empty() || host.journal_failing()
+        }
+        StagePlan::Live(AcknowledgementTiming::AtTheEnd) => host.journal_failing(),
+        StagePlan::Recovered | StagePlan::Resumed | StagePlan::Dry => false,
+    };
+    if early && let Err(ending) = accept(host, call).await {
+        return StageExit::End(ending);
+    }
+    if way != StagePlan::Dry
+        && call.live.is_witnessed()
+        && let Some(observable) = &call.inputs.observable
+    {
+        let sent = rendering::sent_arguments(call);
+        call.live
+            .tell_begun(sent.as_ref().unwrap_or(observable.arguments()).value());
+    }
+    StageExit::Next(Stage::PreHooks)
+}
+
+/// Puts the call on record, so that it may be acknowledged.
+pub(crate) async fn accept(host: &HostInner, call: &mut PipelineCall) -> Result<(), CallEnding> {
+    if call.on_record == OnRecord::Nothing {
+        let record = rendering::record(call, RecordKind::Accepted, None);
+        host.append(record, Strength::Committed)
+            .await
+            .map_err(|error| result::journal_refuses(&error))?;
+        call.on_record = OnRecord::Accepted;
+    }
+    call.live.accepted();
+    Ok(())
+}
+
+/// Whether somebody waits to hear that the call was taken, and nothing of it is on record yet.
+pub(crate) fn owes_acknowledgement(call: &PipelineCall, way: StagePlan) -> bool {
+    way == StagePlan::Live(AcknowledgementTiming::OnceOnRecord)
+        && call.on_record == OnRecord::Nothing
+}
+
+/// Fills the observable input from the call input.
+pub(crate) fn show(call: &mut PipelineCall) {
+    let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
+        return;
+    };
+    let arguments = input.arguments();
+    let sensitive = resolved.entry.input().sensitive_pointers(arguments.value());
+    let before = call.live.redactor().own;
+    let RedactedArguments {
+        shown,
+        secrets,
+        sensitive,
+    } = redaction::observable_after(
+        before.as_ref(),
+        arguments,
+        &sensitive,
+        call.live.host_redactor(),
+    );
+    call.inputs.sensitive = sensitive;
+    call.inputs.redacted = !std::ptr::eq(shown.value(), arguments.value());
+    call.inputs.observable = Some(ObservableInput::new(shown));
+    call.live.add_secrets(secrets);
+    // Once written it stays: every record of a call is found by the same mark.
+    if call.on_record == OnRecord::Nothing
+        && let Some(mark) = &mut call.correlation_id
+    {
+        call.live
+            .redactor()
+            .in_place(mark, &mut Redactions::default());
+    }
+}

@@ -1,0 +1,308 @@
+//! What would lead to another answer. Nothing is offered that was not tried.
+
+use serde::Serialize;
+use toolpost_model::{Behavior, PermissionMode, ReasonType, Remember, Rule, RuleOrigin};
+
+use super::super::{decision, policy::Policy, suggest};
+use crate::permission::evaluation::{Ground, Hearing, JudgementReport};
+
+/// A decision that stands on more rules than this is not undone rule by rule.
+const MOST_REMOVED: usize = 8;
+
+/// Something that would lead to another answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DecisionChange {
+    /// What sort of change it is.
+    pub kind: DecisionChangeKind,
+    /// What to do, in a few words.
+    pub text: String,
+    /// The rules it is about: to be added as they stand, or to be taken away from where they stand.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
+    /// The setting it is about, with its new value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setting: Option<String>,
+    /// What would be decided then; nothing where that cannot be told beforehand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub then: Option<Behavior>,
+}
+
+/// What sort of change leads to another answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionChangeKind {
+    /// A rule more.
+    AddRule,
+    /// A rule less, or another in its place.
+    RemoveRule,
+    /// Another mode.
+    Mode,
+    /// A setting of the operator's.
+    Setting,
+    /// A person's answer.
+    Answer,
+    /// What a hook says.
+    Hook,
+    /// The vote of an authority.
+    Authority,
+    /// Another call: other arguments, or another tool.
+    Call,
+    /// A look at the tool first.
+    Discover,
+}
+
+impl DecisionChange {
+    /// A change that is neither rule nor setting.
+    pub(crate) fn other(kind: DecisionChangeKind, text: impl Into<String>) -> Self {
+        Self {
+            kind,
+            text: text.into(),
+            rules: Vec::new(),
+            setting: None,
+            then: None,
+        }
+    }
+
+    /// A setting to be changed.
+    pub(crate) fn setting(setting: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            setting: Some(setting.into()),
+            ..Self::other(DecisionChangeKind::Setting, text)
+        }
+    }
+
+    fn then(mut self, behavior: Behavior) -> Self {
+        self.then = Some(behavior);
+        self
+    }
+
+    fn rules(mut self, rules: Vec<String>) -> Self {
+        self.rules = rules;
+        self
+    }
+}
+
+pub(super) fn of(
+    policy: &Policy,
+    hearing: &Hearing<'_>,
+    verdict: &JudgementReport<'_>,
+) -> Vec<DecisionChange> {
+    let behavior = decision::behavior(policy, verdict);
+    let mut changes = Vec::new();
+    if behavior == Behavior::Ask {
+        let text = "a person says yes (`toolpost approvals`)";
+        changes.push(DecisionChange::other(DecisionChangeKind::Answer, text).then(Behavior::Allow));
+    }
+    changes.extend(without_rules(policy, hearing, verdict));
+    match &verdict.decided.ground {
+        Ground::Rule(_) | Ground::Mode => {}
+        Ground::Delegated { heard, .. } => {
+            let name = heard
+                .rule
+                .delegate
+                .iter()
+                .map(|name| format!(" `{name}`"))
+                .collect::<String>();
+            changes.push(DecisionChange::other(
+                DecisionChangeKind::Authority,
+                format!("the authority{name} votes otherwise"),
+            ));
+        }
+        Ground::Said(reason) => changes.extend(said(reason.kind, hearing)),
+        Ground::Opaque { .. } => {
+            let text = "write the call so that it can be told beforehand what it does";
+            changes.push(DecisionChange::other(DecisionChangeKind::Call, text));
+        }
+    }
+    changes.extend(added_rule(policy, hearing, verdict));
+    changes.extend(modes(policy, hearing, behavior));
+    changes
+}
+
+/// Takes away the rule that decides, and those that would decide in its place, until something else is decided.
+fn without_rules<'a>(
+    policy: &'a Policy,
+    hearing: &Hearing<'a>,
+    verdict: &JudgementReport<'a>,
+) -> Option<DecisionChange> {
+    let behavior = decision::behavior(policy, verdict);
+    let mut without: Vec<&'a Rule> = vec![verdict.decided.rule()?];
+    loop {
+        let again =
+            Hearing::open_without(policy, hearing.facts, hearing.parts, without.clone()).judge();
+        let then = decision::behavior(policy, &again);
+        if then != behavior {
+            let all: Vec<String> = without
+                .iter()
+                .map(|rule| format!("`{rule}` ({})", rule.place))
+                .collect();
+            let what = if all.len() == 1 {
+                "the rule"
+            } else {
+                "the rules"
+            };
+            let lines = without.iter().map(ToString::to_string).collect();
+            let text = format!("take away or change {what} {}", all.join(", "));
+            return Some(
+                DecisionChange::other(DecisionChangeKind::RemoveRule, text)
+                    .rules(lines)
+                    .then(then),
+            );
+        }
+        without.push(
+            again
+                .decided
+                .rule()
+                .filter(|_| without.len() < MOST_REMOVED)?,
+        );
+    }
+}
+
+/// What takes away a ground that is no rule.
+fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<DecisionChange> {
+    match kind {
+        ReasonType::SafetyCheck => {
+            let key = hearing
+                .facts
+                .declaration
+                .tool_id
+                .setting_key("approval_required");
+            let setting = format!("{key}: false");
+            vec![DecisionChange::setting(
+                setting,
+                "let the tool run without approval of every call",
+            )]
+        }
+        // A rule that names the path is enough, and is tried below.
+        ReasonType::Caution if hearing.facts.effects.caution.is_none() => Vec::new(),
+        ReasonType::Caution => vec![
+            DecisionChange::setting(
+                "protect",
+                "take the path out of what is protected, where it is about a path",
+            ),
+            DecisionChange::setting(
+                "sandbox.profile: none",
+                "say that nothing needs to confine processes, where it is about one",
+            ),
+        ],
+        ReasonType::Hook => vec![DecisionChange::other(
+            DecisionChangeKind::Hook,
+            "the hook that spoke says otherwise",
+        )],
+        ReasonType::Rule
+        | ReasonType::Mode
+        | ReasonType::Delegate
+        | ReasonType::Classifier
+        | ReasonType::Opaque
+        | ReasonType::Approval => Vec::new(),
+    }
+}
+
+/// A rule more: what would allow a call that asks, or deny one that runs.
+fn added_rule(
+    policy: &Policy,
+    hearing: &Hearing<'_>,
+    verdict: &JudgementReport<'_>,
+) -> Option<DecisionChange> {
+    let behavior = decision::behavior(policy, verdict);
+    if behavior == Behavior::Allow {
+        let name = hearing.facts.declaration.tool_id.rule_form();
+        let narrow = hearing
+            .parts
+            .all
+            .iter()
+            .flat_map(|part| suggest::of_part(part, &name, &policy.places));
+        let lines = narrow.take(1).chain([format!("allow {name}")]);
+        let denies = |line: String| line.replacen("allow ", "deny ", 1);
+        return lines
+            .map(denies)
+            .find_map(|line| tried(policy, hearing, vec![line], behavior));
+    }
+    let mut lines = suggest::narrowest(policy, hearing, verdict)?;
+    lines.sort_unstable();
+    lines.dedup();
+    tried(policy, hearing, lines, behavior).or_else(|| answered(policy, hearing, verdict))
+}
+
+/// What follows from more rules of the operator's, where that is something else.
+fn tried(
+    policy: &Policy,
+    hearing: &Hearing<'_>,
+    lines: Vec<String>,
+    now: Behavior,
+) -> Option<DecisionChange> {
+    let parse = |line: &String| Rule::parse(line, RuleOrigin::Cli, "a rule to try").ok();
+    let rules: Option<Vec<Rule>> = lines.iter().map(parse).collect();
+    let with = policy.with(&rules?).ok()?;
+    let again = Hearing::open(&with, hearing.facts, hearing.parts);
+    let then = decision::behavior(&with, &again.judge());
+    let quoted: Vec<String> = lines.iter().map(|line| format!("`{line}`")).collect();
+    let what = if lines.len() == 1 {
+        "a rule"
+    } else {
+        "the rules"
+    };
+    let text = format!("add {what} {}", quoted.join(", "));
+    (then != now).then(|| {
+        DecisionChange::other(DecisionChangeKind::AddRule, text)
+            .rules(lines)
+            .then(then)
+    })
+}
+
+/// A rule that only counts as a person's remembered answer: it answers a rule that asks.
+fn answered(
+    policy: &Policy,
+    hearing: &Hearing<'_>,
+    verdict: &JudgementReport<'_>,
+) -> Option<DecisionChange> {
+    let asks_always =
+        |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == Remember::Never;
+    if verdict.decided.behavior != Behavior::Ask || verdict.matched.iter().any(asks_always) {
+        return None;
+    }
+    let line = suggest::rules(policy, hearing.facts).first()?.to_string();
+    let text = format!("a person's yes is remembered as `{line}`");
+    Some(
+        DecisionChange::other(DecisionChangeKind::Answer, text)
+            .rules(vec![line])
+            .then(Behavior::Allow),
+    )
+}
+
+/// The nearest modes that decide otherwise: looser ones for a call that does not run, stricter ones for one that does.
+fn modes(policy: &Policy, hearing: &Hearing<'_>, now: Behavior) -> Vec<DecisionChange> {
+    let place = |mode: PermissionMode| {
+        PermissionMode::ALL
+            .iter()
+            .position(|each| *each == mode)
+            .unwrap_or_default()
+    };
+    let (stricter, looser) = PermissionMode::ALL.split_at(place(policy.mode));
+    let nearest: Vec<PermissionMode> = match now {
+        Behavior::Allow => stricter.iter().rev().copied().collect(),
+        Behavior::Ask | Behavior::Deny => looser.to_vec(),
+    };
+    let mut seen = vec![now];
+    let mut changes = Vec::new();
+    for mode in nearest {
+        let with = Policy {
+            mode,
+            ..policy.clone()
+        };
+        let then = decision::behavior(
+            &with,
+            &Hearing::open(&with, hearing.facts, hearing.parts).judge(),
+        );
+        if !seen.contains(&then) {
+            seen.push(then);
+            let change =
+                DecisionChange::setting(format!("mode: {mode}"), format!("run in mode `{mode}`"));
+            changes.push(DecisionChange {
+                kind: DecisionChangeKind::Mode,
+                ..change.then(then)
+            });
+        }
+    }
+    changes
+}

@@ -1,0 +1,657 @@
+//! Whether a call may happen: the facts, the decision, and a person's word where one is needed.
+
+use jiff::SignedDuration;
+use serde_json::Value;
+use tokio::time::Instant;
+use toolpost_model::{
+    ApprovalStatus, Arguments, Behavior, CallInput, Decision, DecisionReason, EffectOrigin,
+    Effects, EventBody, InvocationId, Outcome, PermissionInput, PrincipalName, ReasonType, Stage,
+};
+
+use super::{PermissionFacts, PolicyEngine, delegate::consult::ask_authorities};
+use crate::{
+    approval::{
+        self, ApprovalAnswer, ApprovalGrant, Approvals, CallApproval, KeptVerdictFlag, No, OneUse,
+        QuestionAdmission, QuestionKey, QuestionLeaveReason, QuestionLeaveReply, QuestionWaiter,
+        RecordedQuestion, Terms, Yes,
+        coverage::{CallHashes, changed_programs, hashes, is_covered, look_at_programs},
+    },
+    call::{StageExit, StagePlan, lost_its_way},
+    execution::credentials,
+    hooks::{InputMutation, changed_fields},
+    host::HostInner,
+    invocation::{
+        CancelReason, OnRecord, ParkedQuestion, PipelineCall, ResolvedTool, micros,
+        patience::{out_of_patience_for_answer, patiently},
+        resolve::{accept, owes_acknowledgement, show, validate},
+    },
+    record::{
+        journal::{RecordKind, Strength},
+        rendering,
+    },
+    result::{self, CallEnding},
+};
+
+/// What the call will do, as far as the host believes it.
+pub(crate) fn effects(call: &PipelineCall) -> Option<Effects> {
+    Some(effects_of(
+        call.resolved.as_ref()?,
+        call.inputs.call.as_ref()?,
+    ))
+}
+
+/// The same of a tool and arguments.
+pub(crate) fn effects_of(resolved: &ResolvedTool, input: &CallInput) -> Effects {
+    let interface = &resolved.entry.declaration().interface;
+    let declared = Effects::of(interface.safety.class.worst());
+    let entry = &resolved.entry;
+    let set = &resolved.entry.settings;
+    let input = credentials::with_words(input);
+    let stated = entry
+        .stated_by
+        .and_then(|_| resolved.source.effects(entry.id(), &input));
+    let mut effects = stated.unwrap_or_else(|| declared.clone());
+    if entry.origin == EffectOrigin::Operator {
+        let Effects {
+            uses,
+            caution,
+            path_cautions,
+            confined,
+            ..
+        } = effects;
+        // That a process is confined is a fact only where this host's own code says it.
+        let confined = confined.filter(|_| entry.stated_by == Some(EffectOrigin::HostCode));
+        effects = Effects {
+            uses,
+            caution,
+            path_cautions,
+            confined,
+            ..declared
+        };
+    }
+    effects.idempotent |= interface.execution.idempotent;
+    let mut effects = effects.as_stated_by(entry.origin);
+    // The operator's own word counts whoever offers the tool.
+    effects.idempotent = set.idempotent.unwrap_or(effects.idempotent);
+    if let (Some(confined), Some(set)) = (effects.confined, set.sandbox) {
+        effects.confined = Some(confined.stricter(set));
+    }
+    // Said by the host's own code, so it counts where the source's claims do not.
+    if let Some(caution) = resolved.source.caution(entry.id()) {
+        effects.caution = Some(match effects.caution {
+            Some(other) => format!("{other}; {caution}"),
+            None => caution,
+        });
+    }
+    effects
+}
+
+/// Allowed, denied or asked?
+pub(crate) async fn decide(host: &HostInner, call: &mut PipelineCall, way: StagePlan) -> StageExit {
+    if let Some(resolved) = &call.resolved
+        && let Some(preparing) = resolved.source.prepare_decision(resolved.entry.id())
+        && let Err(ending) = patiently(host, call, preparing).await
+    {
+        return StageExit::End(ending);
+    }
+    let Some(effects) = effects(call) else {
+        return lost_its_way();
+    };
+    let engine = host.engine(&call.session);
+    let Some(facts) = facts(call, &effects) else {
+        return lost_its_way();
+    };
+    let mut decision = engine.decide(&facts);
+    if decision.reason.kind == ReasonType::Delegate {
+        // Boxed: few calls are delegated, and the others should not carry the room for it.
+        match Box::pin(decide_delegated(
+            host, call, &*engine, &effects, decision, way,
+        ))
+        .await
+        {
+            Ok(decided) => decision = decided,
+            Err(ending) => return StageExit::End(ending),
+        }
+    }
+    let Some(resolved) = &call.resolved else {
+        return lost_its_way();
+    };
+    call.live.redactor().decision(&mut decision);
+    // The mode was applied to the parent already, and a person who approved the parent need not be asked again. A rule that
+    // denies the step still denies it, and a rule that asks about the step alone still asks.
+    if let Some(parent) = call.parent.as_ref().filter(|_| call.is_step)
+        && (matches!(
+            decision.reason.kind,
+            ReasonType::Mode | ReasonType::Classifier
+        ) || (decision.behavior == Behavior::Ask && parent.is_approved))
+    {
+        let text = format!(
+            "it is a step of the call {}, which was decided already",
+            parent.id
+        );
+        said(&mut decision, Behavior::Allow, text);
+    }
+    let name = resolved.entry.label();
+    let step = match decision.behavior {
+        Behavior::Allow => StageExit::Next(Stage::Admit),
+        Behavior::Ask => StageExit::Next(Stage::AwaitApproval),
+        Behavior::Deny => StageExit::End(result::denied(name, &decision)),
+    };
+    call.effects = Some(effects);
+    call.decision = Some(decision);
+    step
+}
+
+/// What a decision on the call is made on now. `None`: it has not come that far.
+fn facts<'a>(call: &'a PipelineCall, effects: &'a Effects) -> Option<PermissionFacts<'a>> {
+    Some(PermissionFacts {
+        declaration: call.resolved.as_ref()?.entry.declaration(),
+        input: call.inputs.permission.as_ref(),
+        effects,
+        principal: call.session.principal(),
+        opinions: &call.hooks.opinions,
+        delegated: &[],
+        at: crate::port::now(),
+    })
+}
+
+/// Decides with the votes of the authorities that rules delegate to. No vote is taken over from an earlier decision on
+/// the same call: its facts may be others now. `unasked` is the decision without the votes.
+async fn decide_delegated(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    engine: &dyn PolicyEngine,
+    effects: &Effects,
+    unasked: Decision,
+    way: StagePlan,
+) -> Result<Decision, CallEnding> {
+    // An authority may take its time, and whoever waits to hear that the call was taken must not wait for it.
+    if owes_acknowledgement(call, way) {
+        accept(host, call).await?;
+    }
+    let Some(facts) = facts(call, effects) else {
+        return Ok(unasked);
+    };
+    let delegations = engine.delegations(&facts);
+    let votes = ask_authorities(host, call, effects, unasked.mode, &delegations, way).await?;
+    Ok(engine.decide(&PermissionFacts {
+        delegated: &votes,
+        ..facts
+    }))
+}
+
+/// The same for a call that was asked about in an earlier life.
+pub(crate) async fn decide_resumed(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: StagePlan,
+) -> StageExit {
+    let step = decide(host, call, way).await;
+    still_asked(host, call).await.unwrap_or(step)
+}
+
+/// A call that was asked about in an earlier life is asked about still, whatever allows it now: what asked may have
+/// been a hook, and hooks see a call once.
+async fn still_asked(host: &HostInner, call: &mut PipelineCall) -> Option<StageExit> {
+    let is_allowed = call
+        .decision
+        .as_ref()
+        .is_some_and(|decision| decision.behavior == Behavior::Allow);
+    if !is_allowed || call.asking.earlier.is_none() {
+        return None;
+    }
+    if let Err(ending) = look_at_programs(call).await {
+        return Some(StageExit::End(ending));
+    }
+    if is_covered(host, call) {
+        return None;
+    }
+    call.decision = call
+        .asking
+        .earlier
+        .as_ref()
+        .map(|earlier| earlier.decision.clone());
+    Some(StageExit::Next(Stage::AwaitApproval))
+}
+
+/// Goes on with a call of an earlier life where its hooks left it.
+pub(crate) fn take_up(host: &HostInner, call: &mut PipelineCall) -> StageExit {
+    let answered = call
+        .asking
+        .earlier
+        .as_ref()
+        .and_then(|earlier| earlier.answer.clone());
+    let Some((yes, one_use)) = answered else {
+        let Some(input) = &call.inputs.call else {
+            return lost_its_way();
+        };
+        call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
+        return StageExit::Next(Stage::Decide);
+    };
+    go_on(host, call, yes, one_use, None)
+}
+
+/// Waits for a person's word, where there is a person.
+pub(crate) async fn await_approval(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: StagePlan,
+) -> StageExit {
+    if let Err(ending) = look_at_programs(call).await {
+        return StageExit::End(ending);
+    }
+    let (Some(resolved), Some(decision), Some(hashes)) =
+        (&call.resolved, &call.decision, hashes(host, call))
+    else {
+        return lost_its_way();
+    };
+    let name = resolved.entry.label();
+    if is_covered(host, call) {
+        return admitted(call);
+    }
+    match (way, host.approvals) {
+        (StagePlan::Recovered, _) => StageExit::End(result::restarted(
+            "a person would have to be asked, and its caller is gone",
+        )),
+        (StagePlan::Live(_) | StagePlan::Resumed | StagePlan::Dry, Approvals::Nobody) => {
+            StageExit::End(result::nobody_to_ask(name, decision))
+        }
+        (
+            StagePlan::Live(_) | StagePlan::Resumed | StagePlan::Dry,
+            Approvals::Ask { timeout, .. },
+        ) => {
+            let timeout = SignedDuration::try_from(timeout).unwrap_or(SignedDuration::MAX);
+            ask(host, call, hashes, timeout).await
+        }
+    }
+}
+
+/// A person approved exactly this. The decision tells both: what asked, and who said yes.
+fn admitted(call: &mut PipelineCall) -> StageExit {
+    if let (Some(decision), Some(approval)) = (&mut call.decision, &call.asking.approval) {
+        let yes = &approval.yes;
+        let text = format!(
+            "{} approved it (question {})",
+            yes.by,
+            approval::short(yes.ask_id)
+        );
+        said(decision, Behavior::Allow, text);
+    }
+    StageExit::Next(Stage::Admit)
+}
+
+fn said(decision: &mut Decision, behavior: Behavior, text: String) {
+    let reason = DecisionReason {
+        kind: ReasonType::Approval,
+        text,
+        rule: None,
+    };
+    let asked = std::mem::replace(&mut decision.reason, reason);
+    decision.also_matched.splice(..0, asked.rule);
+    decision.behavior = behavior;
+    decision.operator_hint = None;
+}
+
+/// Asks, and waits for what comes of it.
+async fn ask(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    hashes: CallHashes,
+    timeout: SignedDuration,
+) -> StageExit {
+    let changed = changed_programs(host, call, hashes);
+    let mut seat = loop {
+        let engine = host.engine(&call.session);
+        let terms = Terms {
+            changed_programs: changed.clone(),
+            ..terms(call, hashes, timeout)
+        };
+        let Some(draft) = approval::draft(call, &*engine, &terms) else {
+            return lost_its_way();
+        };
+        match host.questions.enter(draft, call.live.id, &call.session) {
+            QuestionAdmission::New(seat) => {
+                if let Err(ending) = put_on_record(host, call, &seat, hashes).await {
+                    return StageExit::End(ending);
+                }
+                seat.open();
+                break seat;
+            }
+            QuestionAdmission::Joined(seat) => {
+                if let Err(ending) = put_on_record(host, call, &seat, hashes).await {
+                    return StageExit::End(ending);
+                }
+                break seat;
+            }
+            QuestionAdmission::Late(late) => {
+                give_back(host, call);
+                return take_late(host, call, late);
+            }
+            // As long as the journal takes for one record.
+            QuestionAdmission::Busy(mut over) => {
+                let _ = over.changed().await;
+            }
+            QuestionAdmission::Full(full) => {
+                return StageExit::End(result::too_many_questions(&full));
+            }
+        }
+    };
+    let ask_id = seat.request().ask_id;
+    let expires_at = seat.request().expires_at;
+    call.live.emit(EventBody::Approval(ApprovalStatus::Pending {
+        ask_id,
+        expires_at,
+    }));
+    call.live.parking().park(ParkedQuestion {
+        ask_id,
+        expires_at,
+        since: Instant::now(),
+    });
+    let word = wait(host, call, &mut seat).await;
+    // A call that its host leaves open stays parked: its callers must not take the answer they get for its end.
+    if !call.asking.left_open {
+        call.live.parking().unpark();
+    }
+    match word {
+        Ok(ApprovalAnswer::Yes(yes)) => {
+            give_back(host, call);
+            go_on(host, call, yes, OneUse(false), None)
+        }
+        Ok(ApprovalAnswer::No(no)) => refused(call, no, KeptVerdictFlag::No),
+        Ok(ApprovalAnswer::Expired) => StageExit::End(result::approval_expired(name(call), ask_id)),
+        Err(ending) => StageExit::End(ending),
+    }
+}
+
+fn name(call: &PipelineCall) -> &str {
+    call.resolved
+        .as_ref()
+        .map_or(call.live.tool.as_str(), |resolved| resolved.entry.label())
+}
+
+/// Puts the question of a call that was told to come again back on the table. Where the facts are others now, that
+/// question is gone: the call asks anew when it comes.
+pub(crate) async fn ask_again(host: &HostInner, call: &mut PipelineCall) {
+    let asked = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
+    if call.stage != Stage::AwaitApproval || look_at_programs(call).await.is_err() {
+        return;
+    }
+    let (Some(asked), Some(hashes)) = (asked, hashes(host, call)) else {
+        return;
+    };
+    if asked.hash != hashes.whole {
+        return;
+    }
+    let terms = terms(call, hashes, SignedDuration::ZERO);
+    if let Some(draft) = approval::draft(call, &*host.engine(&call.session), &terms) {
+        host.questions.restore(draft);
+    }
+}
+
+/// One id, one question: what a person saw under an id is what an answer to that id is about. So a call whose facts
+/// changed asks under a new id, and one that asks as it did in an earlier life keeps its id and its time.
+fn terms(call: &PipelineCall, hashes: CallHashes, timeout: SignedDuration) -> Terms {
+    let now = crate::port::now();
+    let earlier = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
+    if let Some(asked) =
+        earlier.filter(|asked| asked.hash == hashes.whole && call.asking.asked.is_none())
+    {
+        // The clock may have been set back while no host ran: nobody gets more time than they had.
+        let whole = asked.expires_at.duration_since(asked.asked_at);
+        let left = asked
+            .expires_at
+            .duration_since(now)
+            .clamp(SignedDuration::ZERO, whole.abs());
+        let deadline = Instant::now() + left.unsigned_abs();
+        return Terms {
+            ask_id: asked.ask_id,
+            hashes,
+            asked_at: asked.asked_at,
+            expires_at: asked.expires_at,
+            deadline,
+            changed_programs: Vec::new(),
+        };
+    }
+    let is_first = earlier.is_none() && call.asking.asked.is_none();
+    let ask_id = if is_first {
+        call.live.id
+    } else {
+        InvocationId::new()
+    };
+    let deadline = Instant::now() + timeout.unsigned_abs();
+    let expires_at = now + timeout;
+    Terms {
+        ask_id,
+        hashes,
+        asked_at: now,
+        expires_at,
+        deadline,
+        changed_programs: Vec::new(),
+    }
+}
+
+/// Nobody sees a question that is not on record.
+async fn put_on_record(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    seat: &QuestionWaiter,
+    hashes: CallHashes,
+) -> Result<(), CallEnding> {
+    let request = seat.request();
+    let asked = RecordedQuestion {
+        ask_id: request.ask_id,
+        hash: request.call_hash,
+        without_files: hashes.without_files,
+        asked_at: request.asked_at,
+        expires_at: request.expires_at,
+    };
+    let is_known = call
+        .asking
+        .earlier
+        .as_ref()
+        .is_some_and(|earlier| earlier.asked == asked);
+    call.asking.asked = Some(asked);
+    if !is_known {
+        let record = rendering::record(call, RecordKind::Asked, None);
+        host.append(record, Strength::Committed)
+            .await
+            .map_err(|error| result::journal_refuses(&error))?;
+        if call.on_record == OnRecord::Nothing {
+            call.on_record = OnRecord::Accepted;
+        }
+    }
+    call.live.accepted();
+    Ok(())
+}
+
+/// What ends the waiting beside an answer.
+enum ApprovalInterruption {
+    Canceled,
+    PatienceOver,
+    HostGoes,
+}
+
+async fn interrupted(
+    host: &HostInner,
+    call: &PipelineCall,
+    asked: Instant,
+) -> ApprovalInterruption {
+    tokio::select! {
+        biased;
+        () = call.live.token().cancelled() => ApprovalInterruption::Canceled,
+        () = host.closing().cancelled() => ApprovalInterruption::HostGoes,
+        () = out_of_patience_for_answer(call, asked) => ApprovalInterruption::PatienceOver,
+    }
+}
+
+async fn wait(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    seat: &mut QuestionWaiter,
+) -> Result<ApprovalAnswer, CallEnding> {
+    let ask_id = seat.request().ask_id;
+    let asked = Instant::now();
+    loop {
+        let cause = tokio::select! {
+            biased;
+            word = seat.word() => return Ok(word),
+            cause = interrupted(host, call, asked) => cause,
+        };
+        let why = match cause {
+            ApprovalInterruption::Canceled => QuestionLeaveReason::GivenUp,
+            ApprovalInterruption::PatienceOver | ApprovalInterruption::HostGoes => {
+                QuestionLeaveReason::ForNow
+            }
+        };
+        if seat.leave(why) == QuestionLeaveReply::NotNow {
+            // An answer is being written down, and it is for this call too. Should that fail, it leaves then.
+            seat.changed().await;
+            continue;
+        }
+        return Err(match cause {
+            ApprovalInterruption::Canceled => result::canceled_before_start(
+                call.live.cancel_reason().unwrap_or(CancelReason::Requested),
+            ),
+            ApprovalInterruption::PatienceOver => result::approval_pending(name(call), ask_id),
+            ApprovalInterruption::HostGoes => {
+                // Whoever waits is told to come again, and that is its end on record. A call that nobody waits for
+                // needs no answer now: it stays open, and the next host goes on with it.
+                call.asking.left_open = !call.live.is_awaited();
+                result::approval_pending(name(call), ask_id)
+            }
+        });
+    }
+}
+
+/// The answer came before the call did: its caller had stopped waiting and comes again.
+fn take_late(host: &HostInner, call: &mut PipelineCall, late: ApprovalGrant) -> StageExit {
+    match late.word.clone() {
+        ApprovalAnswer::Yes(yes) => go_on(host, call, yes, OneUse(true), Some(late)),
+        ApprovalAnswer::No(no) => refused(call, no, KeptVerdictFlag::Yes),
+        ApprovalAnswer::Expired => lost_its_way(),
+    }
+}
+
+fn refused(call: &mut PipelineCall, no: No, kept: KeptVerdictFlag) -> StageExit {
+    if let Some(decision) = &mut call.decision {
+        let text = format!(
+            "{} did not approve it (question {})",
+            no.by,
+            approval::short(no.ask_id)
+        );
+        said(decision, Behavior::Deny, text);
+    }
+    let ending = result::approval_refused(name(call), &no);
+    call.asking.refusal = Some((no, kept));
+    StageExit::End(ending)
+}
+
+/// A person said yes. The call is decided again, for rules may have changed and arguments may be others; a deny
+/// stands, and an ask is what this yes is for.
+fn go_on(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    yes: Yes,
+    one_use: OneUse,
+    grant: Option<ApprovalGrant>,
+) -> StageExit {
+    call.live.emit(EventBody::Approval(ApprovalStatus::Granted {
+        ask_id: yes.ask_id,
+    }));
+    let edited = yes.arguments.clone();
+    let by = yes.by.clone();
+    call.asking.approval = Some(CallApproval {
+        yes,
+        one_use,
+        grant,
+        spent: false,
+    });
+    if let Some(arguments) = edited
+        && let Err(ending) = edit(host, call, arguments, &by)
+    {
+        return StageExit::End(ending);
+    }
+    let Some(input) = &call.inputs.call else {
+        return lost_its_way();
+    };
+    call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
+    StageExit::Next(Stage::Decide)
+}
+
+/// Puts other arguments in place of the call's own, checked like those.
+fn edit(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    arguments: Value,
+    by: &PrincipalName,
+) -> Result<(), CallEnding> {
+    if let Some(input) = &call.inputs.call {
+        let changed_fields = changed_fields(input.arguments().value(), &arguments);
+        call.inputs.note_change(InputMutation {
+            source_type: "permission_prompt",
+            source: by.to_string(),
+            changed_fields,
+            reason: "changed by whoever approved the call".to_owned(),
+            at_us: micros(call.live.began.elapsed()),
+            arguments_before: None,
+        });
+    }
+    call.inputs.call = Some(CallInput::new(Arguments::from_value(arguments)));
+    if let StageExit::End(ending) = validate(host, call) {
+        return Err(ending);
+    }
+    show(call);
+    Ok(())
+}
+
+/// The call begins to run: a yes that was good for one call is used up.
+pub(crate) fn spend(call: &mut PipelineCall) {
+    if let Some(approval) = &mut call.asking.approval {
+        approval.spent = true;
+    }
+}
+
+/// A call that ends before it ran has not used its yes. A kept one is kept again, and one that the host could not
+/// make use of in time is kept for when the call comes again: nobody is asked twice because the host was busy.
+pub(crate) fn give_back(host: &HostInner, call: &mut PipelineCall) {
+    let Some(CallApproval {
+        yes,
+        grant,
+        spent: false,
+        ..
+    }) = &mut call.asking.approval
+    else {
+        return;
+    };
+    let not_taken = matches!(
+        &call.ending,
+        Some(CallEnding::Failure {
+            outcome: Outcome::Rejected,
+            ..
+        })
+    );
+    let late = match (grant.take(), call.asking.asked, host.approvals) {
+        (Some(late), _, _) => late,
+        // A yes to an earlier question of this call says nothing about the one it asked since.
+        (None, Some(asked), Approvals::Ask { grant_for, .. })
+            if not_taken && asked.ask_id == yes.ask_id =>
+        {
+            let key = QuestionKey {
+                principal: call.session.principal().clone(),
+                hash: asked.hash,
+            };
+            let without_files = asked.without_files;
+            let word = ApprovalAnswer::Yes(yes.clone());
+            ApprovalGrant {
+                key,
+                without_files,
+                word,
+                until: Instant::now() + grant_for,
+            }
+        }
+        (None, _, _) => return,
+    };
+    if late.until > Instant::now() {
+        host.questions.keep(late);
+    }
+}

@@ -1,0 +1,160 @@
+//! Putting a call to the authorities that rules delegate its decision to. Each is asked within its own time; whatever
+//! goes wrong is a vote to deny, with the fault on record.
+
+use std::{
+    panic::AssertUnwindSafe,
+    time::{Duration, Instant},
+};
+
+use futures_util::{FutureExt as _, future::join_all};
+use toolpost_model::{Behavior, DelegatedVote, Effects, ObservableInput, PermissionMode, RuleRef};
+
+use crate::{
+    call::StagePlan,
+    execution::deadline::panic_text,
+    host::HostInner,
+    invocation::{PipelineCall, ResolvedTool, micros, patience::patiently},
+    permission::{AuthorityAnswer, AuthorityFault, AuthorityQuestion, Delegation, KnownAuthority},
+    result::{self, CallEnding},
+};
+
+/// Reasons and faults are for one look; a longer one is cut.
+const TEXT_CHARS: usize = 2_000;
+
+/// The call as its authorities see it.
+struct DelegatedCall<'a> {
+    call: &'a PipelineCall,
+    resolved: &'a ResolvedTool,
+    input: &'a ObservableInput,
+    effects: Effects,
+    mode: PermissionMode,
+    is_dry_run: bool,
+}
+
+/// Asks every authority, all at once, and gives their votes in the order of the delegations.
+pub(crate) async fn ask_authorities(
+    host: &HostInner,
+    call: &PipelineCall,
+    effects: &Effects,
+    mode: PermissionMode,
+    delegations: &[Delegation],
+    way: StagePlan,
+) -> Result<Vec<DelegatedVote>, CallEnding> {
+    let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.observable) else {
+        return Err(result::internal(
+            "a call was to be delegated that has no arguments yet",
+        ));
+    };
+    let delegated = DelegatedCall {
+        call,
+        resolved,
+        input,
+        effects: call.live.redactor().effects(effects),
+        mode,
+        is_dry_run: way == StagePlan::Dry,
+    };
+    // An authority that no rule names is not asked: the engine then denies.
+    let named = delegations
+        .iter()
+        .filter_map(|delegation| Some((delegation, delegation.rules.first()?)));
+    let votes = join_all(named.map(|(delegation, rule)| delegated.vote(host, delegation, rule)));
+    patiently(host, call, votes).await
+}
+
+impl DelegatedCall<'_> {
+    async fn vote(
+        &self,
+        host: &HostInner,
+        delegation: &Delegation,
+        rule: &RuleRef,
+    ) -> DelegatedVote {
+        let began = Instant::now();
+        let known = host.policy.authorities().get(&delegation.authority);
+        let (answer, cached) = match known {
+            Some(known) => self.answer(host, delegation, known).await,
+            None => {
+                let fault =
+                    "this host has no authority of that name; it takes up new ones when it starts";
+                (Err(AuthorityFault(fault.to_owned())), false)
+            }
+        };
+        let told = |text: &str| shortened(&self.call.live.redactor().text(text));
+        let (behavior, reason, fault) = match answer {
+            Ok(answer) => (answer.behavior, answer.reason.as_deref().map(told), None),
+            Err(fault) => {
+                let fault = told(&fault.0);
+                tracing::warn!(authority = %delegation.authority, "an authority gave no decision: {fault}");
+                (Behavior::Deny, None, Some(fault))
+            }
+        };
+        DelegatedVote {
+            authority: delegation.authority.clone(),
+            kind: known.map(|known| known.port.kind()),
+            behavior,
+            reason: reason.filter(|reason| !reason.trim().is_empty()),
+            fault,
+            rule: rule.clone(),
+            cached,
+            at_us: micros(began.saturating_duration_since(self.call.live.began)),
+            duration_us: micros(began.elapsed()),
+        }
+    }
+
+    /// The answer of an authority, and whether it was kept from an earlier call.
+    async fn answer(
+        &self,
+        host: &HostInner,
+        delegation: &Delegation,
+        known: &KnownAuthority,
+    ) -> (Result<AuthorityAnswer, AuthorityFault>, bool) {
+        let question = AuthorityQuestion {
+            authority: &delegation.authority,
+            rules: &delegation.rules,
+            invocation_id: self.call.live.id,
+            session_id: self.call.session.id(),
+            principal: self.call.session.principal(),
+            declaration: self.resolved.entry.declaration(),
+            input: self.input,
+            effects: &self.effects,
+            mode: self.mode,
+            is_dry_run: self.is_dry_run,
+        };
+        if let Some(kept) = known.kept_answer(&question) {
+            return (Ok(kept), true);
+        }
+        // Whatever the host waits for before a call has the same ceiling.
+        let limit = known.port.time_limit().min(host.limits.deadline);
+        let answer = ask_one(known, &question, limit).await;
+        if let Ok(answer) = &answer {
+            known.keep_answer(&question, answer);
+        }
+        (answer, false)
+    }
+}
+
+/// Asks one authority within its time. One that panics or does not answer gave no decision.
+async fn ask_one(
+    known: &KnownAuthority,
+    question: &AuthorityQuestion<'_>,
+    limit: Duration,
+) -> Result<AuthorityAnswer, AuthorityFault> {
+    let work = async { known.port.decide(question).await };
+    match tokio::time::timeout(limit, AssertUnwindSafe(work).catch_unwind()).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(panic)) => Err(AuthorityFault(format!(
+            "it panicked: {}",
+            panic_text(&*panic)
+        ))),
+        Err(_) => Err(AuthorityFault(format!(
+            "it did not answer within {} ms",
+            limit.as_millis()
+        ))),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(TEXT_CHARS) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{} [… cut at {TEXT_CHARS} characters]", &text[..end]),
+    }
+}

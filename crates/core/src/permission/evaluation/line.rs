@@ -1,0 +1,91 @@
+//! Command lines that spell other commands, such as `git rebase --exec 'make x'`: a rule that allows the line allows
+//! its pieces, and a line that hides what it starts asks while a rule might speak of that.
+
+use toolpost_command::{SimpleCommand, SpelledIn};
+use toolpost_model::{ArgumentKind, Behavior, Rule};
+
+use super::{Hearing, OrderedRule, RuleLayer, Votes};
+use crate::permission::{
+    index::RulePosition,
+    matcher::Matcher,
+    parts::{PermissionPart, Subject},
+};
+
+impl<'a> Hearing<'a> {
+    /// Adds the allows that cover a command line to those of a piece of it.
+    pub(super) fn add_allows_of_the_line(
+        &self,
+        layer: &RuleLayer<'a>,
+        part: &PermissionPart,
+        found: &mut Vec<RulePosition>,
+    ) {
+        let mut piece = part;
+        while let Some((line, command, spelled)) = self.line_of(piece) {
+            let mut places = layer.tool.matching.for_command(command);
+            places.retain(|&place| {
+                let spells = |matcher: &Matcher| match spelled.must_be_spelled {
+                    true => matcher.spells_words(command, spelled.through),
+                    false => matcher.takes_command(Behavior::Allow, command),
+                };
+                layer.takes(place, |matcher, effect| {
+                    effect == Behavior::Allow && spells(matcher)
+                })
+            });
+            places.retain(|place| !found.contains(place));
+            found.extend(places);
+            piece = line;
+        }
+    }
+
+    /// The command line that a part is a piece of.
+    fn line_of(
+        &self,
+        part: &PermissionPart,
+    ) -> Option<(&PermissionPart, &SimpleCommand, SpelledIn)> {
+        let spelled = part.spelled_in?;
+        let line = self.parts.all.get(spelled.command)?;
+        match &line.subject {
+            Subject::Command(command) => Some((line, command, spelled)),
+            Subject::Path { .. } | Subject::Request(_) | Subject::Unread(..) | Subject::Whole => {
+                None
+            }
+        }
+    }
+
+    /// Whether an allow names what a part hides, so that nothing about it is open: in the part itself, or in a line
+    /// that it is a piece of.
+    fn is_spelled(&self, part: &PermissionPart, votes: &Votes<'a>) -> bool {
+        let Subject::Command(command) = &part.subject else {
+            return false;
+        };
+        let spelled_by = |heard: &OrderedRule<'a>| {
+            let spells = |matcher: &Matcher| {
+                let mut spelled = matcher.spells_command(command);
+                let mut piece = part;
+                while let Some((line, command, by)) = self.line_of(piece).filter(|_| !spelled) {
+                    spelled = matcher.spells_words(command, by.through);
+                    piece = line;
+                }
+                spelled
+            };
+            let layer = self.layers.get(heard.order.0);
+            layer.is_some_and(|layer| {
+                layer.takes(heard.order.1, |matcher, effect| {
+                    effect == Behavior::Allow && spells(matcher)
+                })
+            })
+        };
+        votes.exact.iter().any(spelled_by)
+    }
+
+    /// Why a part may start what a rule denies or asks about, and which rule that is.
+    pub(super) fn hidden(
+        &self,
+        part: &PermissionPart,
+        votes: &Votes<'a>,
+    ) -> Option<(String, &'a Rule)> {
+        let why = part.hides.as_ref()?;
+        let guard = self.guard(ArgumentKind::Command)?;
+        (!self.is_spelled(part, votes)).then(|| (why.clone(), guard))
+    }
+}

@@ -1,0 +1,411 @@
+//! Layer 8: every way a call can end, made into one result.
+
+mod failures;
+mod fit;
+mod preview;
+mod retry;
+
+use serde_json::{Map, Value};
+use toolpost_model::{
+    AppliedSandbox, ArtifactRef, Disposition, Effects, ErrorClass, EventBody, LogLevel, Outcome,
+    Recoverability, ResultContent, RetryGuidance, Timings, ToolError, ToolFailure, ToolOutput,
+    ToolResult, Truncation,
+};
+
+pub(crate) use failures::*;
+use fit::ResultFitReport;
+pub(crate) use fit::{ResultReaderTools, ResultSizePolicy, Unkept};
+
+use crate::invocation::{PipelineCall, micros};
+
+/// How a call ended, before it is made into a result.
+pub(crate) enum CallEnding {
+    /// The tool did its work.
+    Output(Box<ToolOutput>),
+    /// Anything else. Normal failures are endings, never lost errors.
+    Failure {
+        outcome: Outcome,
+        error: Box<ToolError>,
+        shown: FailureContent,
+        by: EndedBy,
+    },
+}
+
+/// What a failure has to show beside its error.
+#[derive(Default)]
+pub(crate) struct FailureContent {
+    content: Vec<ResultContent>,
+    truncated: Option<Box<Truncation>>,
+    exit_code: Option<i32>,
+    sandbox: Option<Box<AppliedSandbox>>,
+    meta: Option<Box<Map<String, Value>>>,
+}
+
+impl FailureContent {
+    fn of(failure: &mut ToolFailure) -> Self {
+        Self {
+            content: std::mem::take(&mut failure.content),
+            truncated: failure.truncated.take(),
+            exit_code: failure.exit_code,
+            sandbox: failure.sandbox.take(),
+            meta: failure.meta.take(),
+        }
+    }
+}
+
+/// Who made the ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndedBy {
+    Tool,
+    Host,
+}
+
+/// Makes the result, once. Redacts it, makes it small enough to be shown and keeps outcome and disposition apart.
+pub(crate) fn map(call: &mut PipelineCall, room: ResultSizePolicy) -> ToolResult {
+    let ending = call.ending.take().unwrap_or_else(|| {
+        // The loop always sets an ending before it comes here; if it ever does not, say so instead of lying.
+        internal("the call reached its end without an outcome")
+    });
+    let total = call.live.began.elapsed();
+    let timings = Timings {
+        total_us: micros(total),
+        queued_us: micros(call.queued),
+        execute_us: micros(call.executed),
+    };
+    let entry = call.resolved.as_ref().map(|resolved| &resolved.entry);
+    let mut result = ToolResult {
+        invocation_id: call.live.id,
+        tool_id: entry.map(|entry| entry.id().clone()),
+        outcome: Outcome::Failed,
+        disposition: Disposition::Synthetic,
+        is_error: true,
+        content: Vec::new(),
+        structured_content: None,
+        summary: None,
+        exit_code: None,
+        truncated: None,
+        artifacts: call.live.artifacts.close(),
+        persistence: None,
+        redactions: toolpost_model::Redactions::default(),
+        error: None,
+        sandbox: None,
+        approval_waived: call
+            .decision
+            .as_ref()
+            .and_then(|decision| decision.approval_waived.clone()),
+        meta: None,
+        timings,
+    };
+    match ending {
+        CallEnding::Output(mut output) => {
+            call.live
+                .redactor()
+                .output(&mut output, &mut result.redactions);
+            check_promise(call, &output);
+            let fitted = fit::fit(&call.live, room, &mut output);
+            fill(&mut result, *output);
+            take_fitted(call, &mut result, fitted);
+        }
+        CallEnding::Failure {
+            outcome,
+            mut error,
+            shown,
+            by,
+        } => {
+            let redactor = call.live.redactor();
+            redactor.error(&mut error, &mut result.redactions);
+            let truncated = shown.truncated.map(|cut| *cut);
+            let mut output = ToolOutput {
+                content: shown.content,
+                truncated,
+                meta: shown.meta,
+                ..ToolOutput::default()
+            };
+            redactor.output(&mut output, &mut result.redactions);
+            let fitted = fit::fit(&call.live, room, &mut output);
+            if fitted.is_redacted {
+                error.details = None;
+            }
+            result.outcome = outcome;
+            result.content = output.content;
+            result.truncated = output.truncated;
+            result.meta = output.meta;
+            result.exit_code = shown.exit_code;
+            result.sandbox = shown.sandbox;
+            if by == EndedBy::Tool {
+                result.disposition = Disposition::Inline;
+            }
+            result.summary = Some(error.message.clone());
+            result.error = Some(*error);
+            take_fitted(call, &mut result, fitted);
+        }
+    }
+    result
+}
+
+/// Notes what was done about the size of a result.
+fn take_fitted(call: &mut PipelineCall, result: &mut ToolResult, fitted: ResultFitReport) {
+    if result.disposition != Disposition::Synthetic {
+        result.disposition = fitted.disposition.unwrap_or(result.disposition);
+    }
+    result.persistence = fitted.persistence;
+    call.unkept.extend(fitted.unkept);
+    if fitted.is_redacted {
+        result.artifacts.clear();
+        call.live.artifacts.withhold();
+    }
+}
+
+/// What takes the place of a result's own output. What is not named stays as it is.
+pub(crate) enum Replacement {
+    /// All of it.
+    Output {
+        content: Vec<ResultContent>,
+        structured: Option<Value>,
+    },
+    /// The value for programs.
+    Structured(Value),
+}
+
+/// Puts other output in place of a result's own, redacted and made small enough like it. How the call ended stays as
+/// it is. What was kept of the output that goes is not to be had by another way.
+pub(crate) fn replace_output(
+    call: &mut PipelineCall,
+    result: &mut ToolResult,
+    replacement: Replacement,
+    room: ResultSizePolicy,
+) {
+    let (mut output, is_whole) = match replacement {
+        Replacement::Output {
+            content,
+            structured,
+        } => {
+            // It was said about the output that goes.
+            result.meta = None;
+            (
+                ToolOutput {
+                    content,
+                    structured,
+                    ..ToolOutput::default()
+                },
+                true,
+            )
+        }
+        Replacement::Structured(value) => {
+            let content = std::mem::take(&mut result.content);
+            let summary = result.summary.take();
+            let truncated = result.truncated.take();
+            let structured = Some(value);
+            (
+                ToolOutput {
+                    content,
+                    structured,
+                    summary,
+                    truncated,
+                    ..ToolOutput::default()
+                },
+                false,
+            )
+        }
+    };
+    call.live
+        .redactor()
+        .output(&mut output, &mut result.redactions);
+    if !result.is_error {
+        check_promise(call, &output);
+    }
+    let fitted = if is_whole {
+        call.unkept.clear();
+        call.live.artifacts.withhold();
+        result.artifacts.clear();
+        result.persistence = None;
+        fit::fit(&call.live, room, &mut output)
+    } else {
+        call.unkept
+            .retain(|part| part.name != ArtifactRef::STRUCTURED);
+        fit::fit_structured(&call.live, room, &mut output)
+    };
+    // What the tool left out is still left out, but where it was kept is of the output that goes.
+    let left_out = result.truncated.take().map(|cut| Truncation {
+        artifact: None,
+        hint: None,
+        ..cut
+    });
+    output.truncated = output.truncated.or(left_out);
+    if !result.is_error {
+        result.summary = output.summary.take();
+    }
+    if result.disposition != Disposition::Synthetic {
+        result.disposition = disposition(&output);
+    }
+    result.content = output.content;
+    result.structured_content = output.structured;
+    result.truncated = output.truncated;
+    let persistence = fitted
+        .persistence
+        .clone()
+        .or_else(|| result.persistence.take());
+    take_fitted(call, result, fitted);
+    result.persistence = persistence;
+}
+
+/// Takes away what a call has to show, and says so. How it ended stays: what was done was done.
+pub(crate) fn withhold(
+    result: &mut ToolResult,
+    class: ErrorClass,
+    hook: &str,
+    why: &str,
+    safe: bool,
+) {
+    result.content.clear();
+    result.artifacts.clear();
+    result.persistence = None;
+    result.structured_content = None;
+    result.meta = None;
+    result.truncated = None;
+    result.is_error = true;
+    let done = if result.outcome.is_success() {
+        "the call was done"
+    } else {
+        "the call ran and failed"
+    };
+    let message = format!("{done}, but the hook `{hook}` keeps what it gave back: {why}");
+    result.disposition = Disposition::Synthetic;
+    // Clients that see a success may look for its content only.
+    result
+        .content
+        .push(ResultContent::text(format!("[withheld: {message}]")));
+    result.summary = Some(message.clone());
+    result.error = Some(ToolError {
+        class,
+        code: "result_withheld".into(),
+        message,
+        hint: None,
+        recoverability: Recoverability::Operator,
+        retry: RetryGuidance {
+            safe,
+            ..RetryGuidance::SAFE
+        },
+        details: None,
+    });
+}
+
+fn fill(result: &mut ToolResult, output: ToolOutput) {
+    result.disposition = disposition(&output);
+    result.outcome = if output.partial {
+        Outcome::Partial
+    } else {
+        Outcome::Succeeded
+    };
+    result.is_error = false;
+    result.content = output.content;
+    result.structured_content = output.structured;
+    result.summary = output.summary;
+    result.exit_code = output.exit_code;
+    result.truncated = output.truncated;
+    result.sandbox = output.sandbox;
+    result.meta = output.meta;
+}
+
+fn disposition(output: &ToolOutput) -> Disposition {
+    let is_blank = || {
+        output
+            .content
+            .iter()
+            .all(|piece| matches!(piece, ResultContent::Text { text } if text.is_empty()))
+    };
+    let empty = output.is_empty || (output.structured.is_none() && is_blank());
+    match (&output.truncated, empty) {
+        (Some(_), _) => Disposition::Preview,
+        (None, true) => Disposition::Empty,
+        (None, false) => Disposition::Inline,
+    }
+}
+
+/// A promise the tool did not keep is said aloud; the content still goes out, because text is what models read.
+fn check_promise(call: &PipelineCall, output: &ToolOutput) {
+    let Some(schema) = call
+        .resolved
+        .as_ref()
+        .and_then(|resolved| resolved.entry.output())
+    else {
+        return;
+    };
+    let broken = match &output.structured {
+        None => Some("the tool promised structured content and gave none".to_owned()),
+        Some(value) => match schema.violations(value) {
+            Ok(violations) => violations.first().map(|v| {
+                format!(
+                    "structured content at `{}`: expected {}, got {}",
+                    v.at, v.expected, v.given
+                )
+            }),
+            Err(error) => Some(error.to_string()),
+        },
+    };
+    if let Some(message) = broken {
+        call.live.emit(EventBody::Log {
+            level: LogLevel::Warn,
+            message,
+        });
+    }
+}
+
+/// A tool's own failure as an ending.
+pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> CallEnding {
+    let shown = FailureContent::of(&mut failure);
+    let untouched = failure.untouched.unwrap_or_else(|| effects.may_run_again());
+    let (recoverability, mut retry) = retry::after_failure(failure.class, untouched);
+    retry.after_ms = failure.after_ms;
+    let outcome = if failure.class == ErrorClass::Canceled {
+        Outcome::Canceled
+    } else if failure.class == ErrorClass::Timeout {
+        // A time the caller set in the arguments, within the host's own deadline.
+        Outcome::TimedOut
+    } else {
+        Outcome::Failed
+    };
+    let error = ToolError {
+        class: failure.class,
+        code: failure
+            .code
+            .unwrap_or_else(|| failure.class.as_str().into()),
+        message: failure.message,
+        hint: failure.hint,
+        recoverability,
+        retry,
+        details: failure.details,
+    };
+    CallEnding::Failure {
+        outcome,
+        error: Box::new(error),
+        shown,
+        by: EndedBy::Tool,
+    }
+}
+
+/// The work was stopped from outside. What the tool still said of it on its way out is told too: the output up to
+/// the deadline is often what explains it.
+pub(crate) fn stopped(ending: CallEnding, said: Option<ToolFailure>) -> CallEnding {
+    match (ending, said) {
+        (
+            CallEnding::Failure {
+                outcome,
+                mut error,
+                by,
+                ..
+            },
+            Some(mut failure),
+        ) => {
+            error.details = error.details.or_else(|| failure.details.take());
+            error.hint = error.hint.or_else(|| failure.hint.take());
+            CallEnding::Failure {
+                outcome,
+                error,
+                shown: FailureContent::of(&mut failure),
+                by,
+            }
+        }
+        (ending, _) => ending,
+    }
+}

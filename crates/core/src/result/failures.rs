@@ -1,0 +1,486 @@
+//! The host's own endings, one constructor each: what happened, what to do, and whether a retry is safe.
+
+mod approvals;
+mod begun;
+mod credentials;
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use toolpost_model::{
+    Decision, ErrorClass, HiddenReason, InputRefusal, Outcome, Recoverability, RetryGuidance,
+    ShareRefusal, SourceError, SourceProblem, ToolError,
+};
+
+pub(crate) use approvals::*;
+pub(crate) use begun::*;
+pub(crate) use credentials::*;
+
+use super::{CallEnding, EndedBy, FailureContent, retry};
+use crate::{
+    catalog::{SchemaError, SchemaViolation},
+    invocation::CancelReason,
+    record::journal::JournalError,
+    scheduling::{QueueFull, batch::BatchRefusal},
+};
+
+/// A failure made by the host.
+struct HostFailure {
+    outcome: Outcome,
+    error: ToolError,
+}
+
+impl HostFailure {
+    /// Nothing ran, so a retry is harmless; whether it helps is for the constructor to say.
+    fn new(class: ErrorClass, message: impl Into<String>) -> Self {
+        Self {
+            outcome: Outcome::Failed,
+            error: ToolError {
+                class,
+                code: class.as_str().into(),
+                message: message.into(),
+                hint: None,
+                recoverability: Recoverability::ChangeCall,
+                retry: RetryGuidance::SAFE,
+                details: None,
+            },
+        }
+    }
+
+    fn outcome(mut self, outcome: Outcome) -> Self {
+        self.outcome = outcome;
+        self
+    }
+
+    fn code(mut self, code: &'static str) -> Self {
+        self.error.code = code.into();
+        self
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.error.hint = Some(hint.into());
+        self
+    }
+
+    fn recoverable(mut self, recoverability: Recoverability) -> Self {
+        self.error.recoverability = recoverability;
+        self
+    }
+
+    fn retry(mut self, change: impl FnOnce(&mut RetryGuidance)) -> Self {
+        change(&mut self.error.retry);
+        self
+    }
+
+    fn details(mut self, details: serde_json::Value) -> Self {
+        self.error.details = Some(details);
+        self
+    }
+
+    fn ends(self) -> CallEnding {
+        CallEnding::Failure {
+            outcome: self.outcome,
+            error: Box::new(self.error),
+            shown: FailureContent::default(),
+            by: EndedBy::Host,
+        }
+    }
+}
+
+pub(crate) fn unknown_tool(
+    name: &str,
+    similar: &[&str],
+    unavailable: &[SourceProblem],
+) -> CallEnding {
+    let mut hint = match similar {
+        [] => "list or search the tools to see what is there".to_owned(),
+        near => format!("did you mean `{}`?", near.join("`, `")),
+    };
+    // It may be one of theirs.
+    let whole = unavailable.iter().filter(|problem| !problem.is_partial());
+    let missing: BTreeSet<(&str, bool)> = whole
+        .map(|problem| (&*problem.part, problem.is_declined()))
+        .collect();
+    for (part, is_declined) in missing.into_iter().take(3) {
+        let state = if is_declined {
+            "declined to bring tools"
+        } else {
+            "could not be loaded"
+        };
+        hint.push_str(&format!("; `{part}` {state}"));
+    }
+    let shown: String = name.chars().take(100).collect();
+    HostFailure::new(
+        ErrorClass::UnknownTool,
+        format!("no tool is called `{}`", shown.escape_debug()),
+    )
+    .hint(hint)
+    .retry(|retry| retry.discover_first = true)
+    .ends()
+}
+
+pub(crate) fn blocked(name: &str, reason: HiddenReason, setup: Option<&str>) -> CallEnding {
+    let class = if reason == HiddenReason::Setup {
+        ErrorClass::SetupRequired
+    } else {
+        ErrorClass::PolicyBlocked
+    };
+    let outcome = if reason == HiddenReason::Setup {
+        Outcome::Failed
+    } else {
+        Outcome::Denied
+    };
+    let why = setup.map_or_else(
+        || reason.explain().to_owned(),
+        |setup| format!("{}: {setup}", reason.explain()),
+    );
+    HostFailure::new(class, format!("`{name}` cannot be called here: {why}"))
+        .outcome(outcome)
+        .code(reason.as_str())
+        .recoverable(Recoverability::Operator)
+        .ends()
+}
+
+pub(crate) fn policy_blocked(name: &str, decision: &Decision) -> CallEnding {
+    HostFailure::new(
+        ErrorClass::PolicyBlocked,
+        format!("`{name}` is denied outright: {}", decision.reason.text),
+    )
+    .outcome(Outcome::Denied)
+    .code(HiddenReason::Policy.as_str())
+    .recoverable(Recoverability::Operator)
+    .hint(
+        decision
+            .operator_hint
+            .clone()
+            .unwrap_or_else(|| "ask the operator".to_owned()),
+    )
+    .ends()
+}
+
+pub(crate) fn schema_not_loaded(name: &str) -> CallEnding {
+    HostFailure::new(
+        ErrorClass::SchemaNotLoaded,
+        format!("`{name}` is deferred and was not shown in this session yet"),
+    )
+    .hint(format!(
+        "search for `{name}` with deferred tools included, read its schema, then call it again"
+    ))
+    .retry(|retry| retry.discover_first = true)
+    .ends()
+}
+
+pub(crate) fn source_unavailable(error: &SourceError) -> CallEnding {
+    HostFailure::new(ErrorClass::DependencyUnavailable, error.to_string())
+        .recoverable(Recoverability::Retry)
+        .ends()
+}
+
+pub(crate) fn not_ready(limit_ms: u128) -> CallEnding {
+    HostFailure::new(
+        ErrorClass::DependencyUnavailable,
+        format!("the call did not start: its source or a hook did not answer within {limit_ms} ms"),
+    )
+    .code("not_ready")
+    .recoverable(Recoverability::Retry)
+    .ends()
+}
+
+pub(crate) fn unreadable(message: String) -> CallEnding {
+    HostFailure::new(ErrorClass::SchemaValidationFailed, message)
+        .hint("send the arguments as one JSON object")
+        .retry(|retry| retry.change_arguments = true)
+        .ends()
+}
+
+pub(crate) fn arguments_too_large(size: usize, limit: usize, setting: &str) -> CallEnding {
+    HostFailure::new(
+        ErrorClass::InvalidArguments,
+        format!("the arguments have {size} bytes; the limit is {limit} (setting `{setting}`)"),
+    )
+    .code("too_large")
+    .retry(|retry| retry.change_arguments = true)
+    .ends()
+}
+
+pub(crate) fn broken_schema(error: &SchemaError) -> CallEnding {
+    HostFailure::new(
+        ErrorClass::SetupRequired,
+        format!("the tool cannot be called: {error}"),
+    )
+    .code("broken_schema")
+    .recoverable(Recoverability::Operator)
+    .ends()
+}
+
+pub(crate) fn violations(found: &[SchemaViolation]) -> CallEnding {
+    let lines: Vec<String> = found
+        .iter()
+        .map(|v| {
+            let at = if v.at.is_empty() {
+                "the arguments"
+            } else {
+                v.at.as_str()
+            };
+            format!("at {at}: expected {}, got {}", v.expected, v.given)
+        })
+        .collect();
+    HostFailure::new(ErrorClass::InvalidArguments, lines.join("; "))
+        .details(json!({ "violations": found }))
+        .retry(|retry| retry.change_arguments = true)
+        .ends()
+}
+
+pub(crate) fn refused(refusal: &InputRefusal) -> CallEnding {
+    let at = if refusal.at.is_empty() {
+        "the arguments"
+    } else {
+        refusal.at.as_str()
+    };
+    let (recoverability, guidance) = retry::after_failure(refusal.class, true);
+    HostFailure::new(refusal.class, format!("at {at}: {}", refusal.message))
+        .details(json!({ "at": refusal.at }))
+        .recoverable(recoverability)
+        .retry(|retry| *retry = guidance)
+        .ends()
+}
+
+pub(crate) fn hook_stopped(hook: &str, reason: &str) -> CallEnding {
+    HostFailure::new(
+        ErrorClass::HookBlocked,
+        format!("the hook `{hook}` stopped the call: {reason}"),
+    )
+    .outcome(Outcome::Denied)
+    .recoverable(Recoverability::Operator)
+    .ends()
+}
+
+/// The model did not write the arguments that were refused, so it is told who did.
+pub(crate) fn after_rewrite(hook: &str, ending: CallEnding) -> CallEnding {
+    match ending {
+        CallEnding::Output(output) => CallEnding::Output(output),
+        CallEnding::Failure {
+            outcome,
+            mut error,
+            shown,
+            by,
+        } => {
+            error.message = format!(
+                "the hook `{hook}` changed the arguments, and then: {}",
+                error.message
+            );
+            CallEnding::Failure {
+                outcome,
+                error,
+                shown,
+                by,
+            }
+        }
+    }
+}
+
+pub(crate) fn hook_failed(hook: &str, reason: &str) -> CallEnding {
+    HostFailure::new(
+        ErrorClass::HookFailed,
+        format!("the hook `{hook}` failed, so the call was not run: {reason}"),
+    )
+    .outcome(Outcome::Denied)
+    .recoverable(Recoverability::Operator)
+    .ends()
+}
+
+pub(crate) fn denied(name: &str, decision: &Decision) -> CallEnding {
+    HostFailure::new(
+        ErrorClass::PermissionDenied,
+        format!("`{name}` was denied: {}", decision.reason.text),
+    )
+    .outcome(Outcome::Denied)
+    .recoverable(Recoverability::Operator)
+    .hint(
+        decision
+            .operator_hint
+            .clone()
+            .unwrap_or_else(|| "ask the operator".to_owned()),
+    )
+    .ends()
+}
+
+pub(crate) fn nobody_to_ask(name: &str, decision: &Decision) -> CallEnding {
+    let message = format!(
+        "`{name}` needs approval and nobody is there to give it: {}",
+        decision.reason.text
+    );
+    HostFailure::new(ErrorClass::PermissionDenied, message)
+        .outcome(Outcome::Denied)
+        .code("no_approver")
+        .recoverable(Recoverability::Operator)
+        .hint(
+            decision
+                .operator_hint
+                .clone()
+                .unwrap_or_else(|| "ask the operator".to_owned()),
+        )
+        .retry(|retry| retry.needs_approval = true)
+        .ends()
+}
+
+pub(crate) fn queue_full(full: &QueueFull) -> CallEnding {
+    let message = match full {
+        QueueFull::Shared(_) => format!("the call cannot wait for its turn: {full}"),
+        QueueFull::Session { .. } => format!("the queue is full: {full} (setting `limits.queue`)"),
+        // No retry from the same place can help.
+        QueueFull::HeldAbove { .. } | QueueFull::Circle => {
+            return HostFailure::new(
+                ErrorClass::RateLimited,
+                format!("the call cannot run here: {full}"),
+            )
+            .outcome(Outcome::Rejected)
+            .ends();
+        }
+    };
+    HostFailure::new(ErrorClass::RateLimited, message)
+        .outcome(Outcome::Rejected)
+        .recoverable(Recoverability::Retry)
+        .retry(|retry| retry.after_ms = Some(500))
+        .ends()
+}
+
+/// The caller's records would take more of the journal than it may have.
+pub(crate) fn journal_share(refusal: &ShareRefusal) -> CallEnding {
+    let message = format!(
+        "the call cannot be recorded: {}",
+        refusal.told("bytes of the journal", "limits.journal")
+    );
+    HostFailure::new(ErrorClass::RateLimited, message)
+        .outcome(Outcome::Rejected)
+        .code("journal_share")
+        .recoverable(Recoverability::Operator)
+        .hint(
+            "an operator can raise `limits.journal`, or let `retention.journal` remove old records",
+        )
+        .retry(|retry| retry.after_ms = Some(60_000))
+        .ends()
+}
+
+pub(crate) fn still_queued() -> CallEnding {
+    HostFailure::new(
+        ErrorClass::Queued,
+        "the call was still waiting for its turn when its caller's time was over",
+    )
+    .outcome(Outcome::Rejected)
+    .recoverable(Recoverability::Retry)
+    .hint("it did not run; send it again, with a longer timeout if the host is busy")
+    .retry(|retry| retry.after_ms = Some(500))
+    .ends()
+}
+
+pub(crate) fn shutting_down() -> CallEnding {
+    HostFailure::new(
+        ErrorClass::Canceled,
+        "the host is shutting down and takes no more calls",
+    )
+    .outcome(Outcome::Rejected)
+    .code("shutdown")
+    .recoverable(Recoverability::Retry)
+    .retry(|retry| retry.after_ms = Some(1_000))
+    .ends()
+}
+
+pub(crate) fn canceled_before_start(reason: CancelReason) -> CallEnding {
+    canceled(
+        reason,
+        format!("the call did not start: {}", reason.explain()),
+    )
+    .ends()
+}
+
+/// What a sibling's failure stopped is told apart: nobody wanted this very call to stop.
+fn canceled(reason: CancelReason, message: String) -> HostFailure {
+    let failure = match reason {
+        CancelReason::SiblingFailed { place } => {
+            HostFailure::new(ErrorClass::SiblingCanceled, message)
+                .details(json!({ "abort_reason": "sibling_failed", "place": place }))
+                .hint("see what became of the other call, then send this one again in a new batch")
+        }
+        CancelReason::Requested
+        | CancelReason::CallerGone
+        | CancelReason::Shutdown
+        | CancelReason::SessionClosed
+        | CancelReason::ParentStopped => HostFailure::new(ErrorClass::Canceled, message),
+    };
+    failure
+        .outcome(Outcome::Canceled)
+        .recoverable(Recoverability::Retry)
+}
+
+pub(crate) fn dependency_missing(place: u32) -> CallEnding {
+    let message = format!(
+        "the call did not start: it depends on call {place} of its batch, which never came"
+    );
+    HostFailure::new(ErrorClass::SiblingCanceled, message)
+        .outcome(Outcome::Canceled)
+        .code("dependency_missing")
+        .details(json!({ "abort_reason": "dependency_missing", "place": place }))
+        .recoverable(Recoverability::Retry)
+        .hint("send the calls of a batch together, under one batch id")
+        .ends()
+}
+
+/// A call that has no place in its batch.
+pub(crate) fn no_place(refusal: &BatchRefusal) -> CallEnding {
+    let code = match refusal {
+        BatchRefusal::GivenUp(place) => {
+            return canceled_before_start(CancelReason::SiblingFailed { place: *place });
+        }
+        BatchRefusal::TooMany => {
+            return HostFailure::new(ErrorClass::RateLimited, refusal.to_string())
+                .outcome(Outcome::Rejected)
+                .code("too_many_batches")
+                .recoverable(Recoverability::Retry)
+                .retry(|retry| retry.after_ms = Some(500))
+                .ends();
+        }
+        BatchRefusal::Id(_) => "batch_id",
+        BatchRefusal::Place(_) => "batch_place",
+        BatchRefusal::Taken(_) => "batch_place_taken",
+        BatchRefusal::Circle(_) => "batch_cycle",
+    };
+    HostFailure::new(ErrorClass::InvalidArguments, refusal.to_string())
+        .code(code)
+        .hint(
+            "this is about the call's `batch`, not about its arguments; a new batch needs a new id",
+        )
+        .ends()
+}
+
+pub(crate) fn request_conflict(id: &str) -> CallEnding {
+    HostFailure::new(
+        ErrorClass::RequestConflict,
+        format!(
+            "the request id `{}` came with another call before",
+            id.escape_debug()
+        ),
+    )
+    .outcome(Outcome::Rejected)
+    .hint("use a new id for a new call")
+    .ends()
+}
+
+/// Nothing ran.
+pub(crate) fn journal_refuses(error: &JournalError) -> CallEnding {
+    HostFailure::new(
+        ErrorClass::JournalUnavailable,
+        format!("nothing runs unrecorded, and {error}"),
+    )
+    .outcome(Outcome::Rejected)
+    .recoverable(Recoverability::Operator)
+    .hint("the operator must make room or mend the journal; `toolpost doctor` tells more")
+    .ends()
+}
+
+pub(crate) fn internal(message: &str) -> CallEnding {
+    HostFailure::new(ErrorClass::ExecutionFailed, message)
+        .code("internal")
+        .recoverable(Recoverability::Never)
+        .ends()
+}

@@ -1,0 +1,64 @@
+//! Endings of calls that a person was asked about, or could not be.
+
+use serde_json::json;
+use toolpost_model::{ErrorClass, InvocationId, Outcome, Recoverability};
+
+use super::HostFailure;
+use crate::{
+    approval::{No, TableFull},
+    result::CallEnding,
+};
+
+pub(crate) fn approval_pending(name: &str, ask_id: InvocationId) -> CallEnding {
+    let message = format!(
+        "`{name}` has not run yet: whether it may is question `{ask_id}`, which nobody has answered"
+    );
+    HostFailure::new(ErrorClass::ApprovalPending, message)
+        .outcome(Outcome::Rejected)
+        .recoverable(Recoverability::Operator)
+        .hint("send the same call again once it is approved, or do something else meanwhile")
+        .retry(|retry| retry.needs_approval = true)
+        .details(json!({ "ask_id": ask_id }))
+        .ends()
+}
+
+pub(crate) fn approval_refused(name: &str, no: &No) -> CallEnding {
+    let message = match &no.feedback {
+        Some(feedback) => format!("`{name}` was not approved by {}: {feedback}", no.by),
+        None => format!("`{name}` was not approved by {}", no.by),
+    };
+    HostFailure::new(ErrorClass::ApprovalRejected, message)
+        .outcome(Outcome::Denied)
+        .recoverable(Recoverability::Operator)
+        .retry(|retry| retry.needs_approval = true)
+        .details(json!({ "ask_id": no.ask_id }))
+        .ends()
+}
+
+pub(crate) fn approval_expired(name: &str, ask_id: InvocationId) -> CallEnding {
+    HostFailure::new(
+        ErrorClass::ApprovalRejected,
+        format!("`{name}` needs approval, and nobody answered in time"),
+    )
+    .outcome(Outcome::Denied)
+    .code("approval_expired")
+    .recoverable(Recoverability::Operator)
+    .hint("send it again when somebody is there to answer")
+    .retry(|retry| retry.needs_approval = true)
+    .details(json!({ "ask_id": ask_id }))
+    .ends()
+}
+
+pub(crate) fn too_many_questions(full: &TableFull) -> CallEnding {
+    let message =
+        format!("the call needs approval, and {full} already (setting `approvals.waiting`)");
+    HostFailure::new(ErrorClass::RateLimited, message)
+        .outcome(Outcome::Rejected)
+        .code("too_many_approvals")
+        .recoverable(Recoverability::Operator)
+        .retry(|retry| {
+            retry.needs_approval = true;
+            retry.after_ms = Some(5_000);
+        })
+        .ends()
+}

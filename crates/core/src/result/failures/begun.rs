@@ -1,0 +1,126 @@
+//! The ends of calls that had begun, or may have: what they did stands, so each says whether another try is safe.
+
+use serde_json::json;
+use toolpost_model::{ErrorClass, Outcome, Recoverability};
+
+use super::{super::CallEnding, HostFailure, canceled};
+use crate::{invocation::CancelReason, record::journal::JournalError};
+
+pub(crate) fn canceled_while_running(reason: CancelReason, safe: bool) -> CallEnding {
+    let message = format!(
+        "the call was stopped while it ran: {}{}",
+        reason.explain(),
+        maybe_done(safe)
+    );
+    canceled(reason, message)
+        .recoverable(once_begun(safe))
+        .retry(|retry| retry.safe = safe)
+        .ends()
+}
+
+/// Whether the same call may be sent again after it began.
+fn once_begun(safe: bool) -> Recoverability {
+    if safe {
+        Recoverability::Retry
+    } else {
+        Recoverability::Never
+    }
+}
+
+/// The host stopped listening to work that may go on: what it still answers, nobody hears.
+pub(crate) fn discarding(ending: CallEnding) -> CallEnding {
+    match ending {
+        CallEnding::Output(output) => CallEnding::Output(output),
+        CallEnding::Failure {
+            outcome,
+            mut error,
+            shown,
+            by,
+        } => {
+            error
+                .message
+                .push_str("; what it may still answer is discarded");
+            error
+                .details
+                .get_or_insert_with(|| json!({ "late_answer": "discarded" }));
+            CallEnding::Failure {
+                outcome,
+                error,
+                shown,
+                by,
+            }
+        }
+    }
+}
+
+pub(crate) fn timed_out(limit_ms: u128, safe: bool) -> CallEnding {
+    HostFailure::new(
+        ErrorClass::Timeout,
+        format!(
+            "the call was stopped at its deadline of {limit_ms} ms{}",
+            maybe_done(safe)
+        ),
+    )
+    .outcome(Outcome::TimedOut)
+    .recoverable(once_begun(safe))
+    .hint("ask for less at a time, or for a longer deadline")
+    .retry(|retry| retry.safe = safe)
+    .ends()
+}
+
+fn maybe_done(safe: bool) -> &'static str {
+    if safe {
+        ""
+    } else {
+        "; it may have taken effect"
+    }
+}
+
+pub(crate) fn panicked(message: &str, safe: bool) -> CallEnding {
+    HostFailure::new(
+        ErrorClass::ExecutionFailed,
+        format!("the tool broke: {message}"),
+    )
+    .code("panicked")
+    .recoverable(Recoverability::Never)
+    .retry(|retry| retry.safe = safe)
+    .ends()
+}
+
+pub(crate) fn outcome_unknown() -> CallEnding {
+    HostFailure::new(
+        ErrorClass::OutcomeUnknown,
+        "the host died while the call ran; it may or may not have taken effect and is not run again",
+    )
+    .outcome(Outcome::Unknown)
+    .code("restart")
+    .hint("look at what the call would have changed before sending it again")
+    .recoverable(Recoverability::Never)
+    .retry(|retry| retry.safe = false)
+    .ends()
+}
+
+/// The call ran, but its end could not be recorded: the answer must not say more than the record.
+pub(crate) fn end_not_recorded(error: &JournalError, safe: bool) -> CallEnding {
+    let message = format!(
+        "the call ran, but its end could not be recorded: {error}{}",
+        maybe_done(safe)
+    );
+    HostFailure::new(ErrorClass::JournalUnavailable, message)
+        .outcome(Outcome::Unknown)
+        .code("end_not_recorded")
+        .recoverable(Recoverability::Operator)
+        .retry(|retry| retry.safe = safe)
+        .ends()
+}
+
+pub(crate) fn restarted(why: &str) -> CallEnding {
+    HostFailure::new(
+        ErrorClass::Canceled,
+        format!("the host restarted before the call ran: {why}"),
+    )
+    .outcome(Outcome::Canceled)
+    .code("restart")
+    .recoverable(Recoverability::Retry)
+    .ends()
+}

@@ -1,0 +1,128 @@
+//! What a call needs to run, and its place among those that wait.
+
+use toolpost_model::{
+    Effects, InvocationId, Principal, ResourceAccess, ResourceKey, ResourceUse, SessionId, ToolId,
+};
+
+use super::{QueueFull, locks};
+use crate::{invocation::Parent, port::SourceIndex};
+
+/// A call that wants to run.
+pub(crate) struct AdmissionRequest<'a> {
+    pub(crate) call: InvocationId,
+    pub(crate) principal: &'a Principal,
+    pub(crate) session: &'a SessionId,
+    pub(crate) effects: &'a Effects,
+    /// Whether it must be alone in its session: as its effects say, unless the operator said otherwise.
+    pub(crate) alone: bool,
+    /// The call that made it.
+    pub(crate) parent: Option<&'a Parent>,
+    /// Limits of its own beside those of its session and the host.
+    pub(crate) bounds: Vec<ConcurrencyLimit>,
+}
+
+/// A limit on the calls of one tool or one source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ConcurrencyLimit {
+    pub(crate) on: ConcurrencyLimitSubject,
+    pub(crate) most: usize,
+}
+
+/// What a limit is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum ConcurrencyLimitSubject {
+    Tool(ToolId),
+    Source(SourceIndex),
+}
+
+/// The order of those who wait: nested calls before all others, since those may be waiting for the call above one;
+/// among equals who came first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct QueueTicket(u64);
+
+impl QueueTicket {
+    /// Above every nested ticket.
+    pub(super) const FIRST_ORDINARY: Self = Self(1 << 63);
+
+    pub(super) fn number(number: u64, nested: bool) -> Self {
+        Self(if nested {
+            number
+        } else {
+            number | Self::FIRST_ORDINARY.0
+        })
+    }
+
+    pub(super) fn is_nested(self) -> bool {
+        self < Self::FIRST_ORDINARY
+    }
+}
+
+/// What a call needs to run.
+pub(super) struct AdmissionNeeds {
+    pub(super) call: InvocationId,
+    pub(super) principal: Principal,
+    pub(super) session: SessionId,
+    /// The call that made it, whose slot and place in the session it has: it needs only resources, and room at its own
+    /// limits.
+    pub(super) parent: Option<InvocationId>,
+    /// It is not safe beside other calls of its session.
+    pub(super) alone: bool,
+    pub(super) uses: Vec<ResourceUse>,
+    pub(super) bounds: Vec<ConcurrencyLimit>,
+}
+
+impl AdmissionNeeds {
+    /// What a call needs beside what the calls above it hold.
+    pub(super) fn of(wanted: AdmissionRequest<'_>) -> Result<Self, QueueFull> {
+        let AdmissionRequest {
+            call,
+            principal,
+            session,
+            effects,
+            alone,
+            parent,
+            bounds,
+        } = wanted;
+        let held = parent
+            .map(|parent| parent.held.as_slice())
+            .unwrap_or_default();
+        let missing = |wanted: &&ResourceUse| !held.iter().any(|one| locks::covers(one, wanted));
+        let mut uses: Vec<ResourceUse> = effects.uses.iter().filter(missing).cloned().collect();
+        if let Some(parent) = parent {
+            // In its parent's place in the session a call cannot be alone there; among its siblings it can.
+            let access = if alone {
+                ResourceAccess::Write
+            } else {
+                ResourceAccess::Read
+            };
+            uses.push(ResourceUse {
+                key: ResourceKey::new("siblings", &parent.id.to_string()),
+                access,
+            });
+        }
+        if let Some(one) = held
+            .iter()
+            .find(|one| uses.iter().any(|wanted| locks::collide(one, wanted)))
+        {
+            return Err(QueueFull::HeldAbove {
+                key: one.key.as_str().to_owned(),
+            });
+        }
+        let parent = parent.map(|parent| parent.id);
+        let principal = principal.clone();
+        let session = session.clone();
+        Ok(Self {
+            call,
+            principal,
+            session,
+            alone: alone && parent.is_none(),
+            parent,
+            uses,
+            bounds,
+        })
+    }
+
+    pub(super) fn is_nested(&self) -> bool {
+        self.parent.is_some()
+    }
+}
