@@ -4,6 +4,7 @@
 //! a short function in the folder of its layer; `execution/run.rs`, and nothing else in the host, runs a tool.
 
 pub(crate) mod explain;
+mod plan;
 pub(crate) mod recover;
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
@@ -12,12 +13,14 @@ use futures_util::FutureExt as _;
 
 use toolpost_model::{Effects, ErrorClass, Stage, ToolResult};
 
+pub(crate) use plan::CallMode;
+use plan::{StagePlan, StageStep};
+
 use crate::{
-    approval::Approvals,
     execution::{deadline, run},
     hooks::{after, before},
     host::HostInner,
-    invocation::{AcknowledgementTiming, OnRecord, PipelineCall, RecordedResult, resolve},
+    invocation::{OnRecord, PipelineCall, RecordedResult, resolve},
     permission::decide,
     record::{
         journal::{RecordKind, Strength},
@@ -26,19 +29,6 @@ use crate::{
     },
     result::{self, CallEnding},
 };
-
-/// How the loop is driven.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StagePlan {
-    /// For a caller who waits.
-    Live(AcknowledgementTiming),
-    /// For a call the last host left open. Only what may run twice is run.
-    Recovered,
-    /// For a call that was waiting for a person's answer when the last host went. It runs once it has a yes.
-    Resumed,
-    /// For `explain`.
-    Dry,
-}
 
 /// What a step leads to.
 pub(crate) enum StageExit {
@@ -50,9 +40,9 @@ pub(crate) enum StageExit {
 pub(crate) async fn drive(
     host: &Arc<HostInner>,
     call: &mut PipelineCall,
-    way: StagePlan,
+    mode: CallMode,
 ) -> Arc<RecordedResult> {
-    let travelled = AssertUnwindSafe(travel(host, call, way))
+    let travelled = AssertUnwindSafe(travel(host, call, mode))
         .catch_unwind()
         .await;
     if let Err(panic) = travelled {
@@ -73,7 +63,7 @@ pub(crate) async fn drive(
     }
     call.stage = Stage::PostHooks;
     call.enter();
-    after::post_hooks(host, call, &mut result, way).await;
+    after::post_hooks(host, call, &mut result, mode).await;
     call.stage = Stage::Persist;
     call.enter();
     let answer = persist(host, call, result).await;
@@ -85,43 +75,32 @@ pub(crate) async fn drive(
 
 /// The same way for `explain`: stops before anything happens, records nothing.
 pub(crate) async fn rehearse(host: &Arc<HostInner>, call: &mut PipelineCall) {
-    travel(host, call, StagePlan::Dry).await;
+    travel(host, call, CallMode::Dry).await;
 }
 
 /// Steps from stage to stage until the call has an ending, or, dry, until it would be asked about or admitted.
-async fn travel(host: &Arc<HostInner>, call: &mut PipelineCall, way: StagePlan) {
+async fn travel(host: &Arc<HostInner>, call: &mut PipelineCall, mode: CallMode) {
+    let plan = StagePlan::of(host, call, mode);
     while call.stage < Stage::Map {
         call.enter();
-        let step = match call.stage {
-            Stage::Resolve => resolve::resolve(host, call, way).await,
-            Stage::Parse => resolve::parse(host, call),
-            Stage::Validate => resolve::validate(host, call),
-            Stage::Observe => resolve::observe(host, call, way).await,
-            Stage::PreHooks if replay::is_due(host, way) => replay::answer(host, call, way).await,
-            // They saw it before, and what they left of its arguments is on record.
-            Stage::PreHooks if call.asking.earlier.is_some() => decide::take_up(host, call),
-            Stage::PreHooks => before::pre_hooks(host, call, way).await,
-            Stage::Decide if call.asking.earlier.is_some() => {
-                decide::decide_resumed(host, call, way).await
-            }
-            Stage::Decide => decide::decide(host, call, way).await,
-            Stage::AwaitApproval
-                if way == StagePlan::Dry && host.approvals != Approvals::Nobody =>
-            {
-                return;
-            }
-            Stage::AwaitApproval => decide::await_approval(host, call, way).await,
-            Stage::Admit if way == StagePlan::Dry => return,
-            Stage::Admit => run::admit(host, call, way).await,
-            Stage::Execute => run::execute(host, call, way).await,
-            Stage::Map | Stage::PostHooks | Stage::Persist | Stage::Emit => return,
+        let step = match plan.step(call.stage) {
+            StageStep::Resolve => resolve::resolve(host, call, mode).await,
+            StageStep::Parse => resolve::parse(host, call),
+            StageStep::Validate => resolve::validate(host, call),
+            StageStep::Observe => resolve::observe(host, call, mode).await,
+            StageStep::PreHooks => before::pre_hooks(host, call, mode).await,
+            StageStep::Replay => replay::answer(host, call, mode).await,
+            StageStep::TakeUp => decide::take_up(host, call),
+            StageStep::Decide => decide::decide(host, call, mode).await,
+            StageStep::DecideResumed => decide::decide_resumed(host, call, mode).await,
+            StageStep::AwaitApproval => decide::await_approval(host, call, mode).await,
+            StageStep::Admit => run::admit(host, call, mode).await,
+            StageStep::Execute => run::execute(host, call, mode).await,
+            StageStep::Stop => return,
         };
         call.stage = match step {
             StageExit::Next(stage) => stage,
-            // What the recorded host said to it counts, not what this one found.
-            StageExit::End(_) if call.stage < Stage::PreHooks && replay::is_due(host, way) => {
-                Stage::PreHooks
-            }
+            StageExit::End(_) if plan.is_overruled_by_replay(call.stage) => Stage::PreHooks,
             StageExit::End(ending) => {
                 call.permit = None;
                 call.ending = Some(ending);

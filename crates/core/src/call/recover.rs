@@ -12,7 +12,7 @@ use toolpost_model::{
     Arguments, BatchPlace, InvocationId, ModelInput, Ordering, RequestId, SessionId, Stage,
 };
 
-use super::{StagePlan, drive, rehearse};
+use super::{CallMode, drive, rehearse};
 use crate::{
     approval::{
         ApprovalAnswer, ApprovalGrant, Approvals, LONGEST, OneUse, QuestionKey, RecoveredQuestion,
@@ -236,7 +236,7 @@ async fn unheard(
 /// What goes on after the start is marked.
 #[derive(Default)]
 struct GoesOn {
-    calls: Vec<(OpenCall, StagePlan, Option<RecoveredQuestion>)>,
+    calls: Vec<(OpenCall, CallMode, Option<RecoveredQuestion>)>,
     carried: BTreeSet<InvocationId>,
 }
 
@@ -258,7 +258,7 @@ pub(crate) async fn recover(host: &Arc<HostInner>) -> Result<usize, JournalError
                 let mut ended = rebuild(host, &mut call).await;
                 ended.ending = Some(ending);
                 ended.stage = Stage::Map;
-                drive(host, &mut ended, StagePlan::Recovered).await;
+                drive(host, &mut ended, CallMode::Recovered).await;
                 if host.journal_failing() {
                     // Going on would put the start behind a call that has no end, and nobody would look again.
                     return Err(JournalError::Broken(
@@ -270,13 +270,13 @@ pub(crate) async fn recover(host: &Arc<HostInner>) -> Result<usize, JournalError
             }
             RecoveryAction::RunAgain => {
                 goes_on.carried.insert(call.id);
-                goes_on.calls.push((call, StagePlan::Recovered, None));
+                goes_on.calls.push((call, CallMode::Recovered, None));
             }
             RecoveryAction::Resume(earlier) => {
                 goes_on.carry(&left, call.id, earlier.asked.ask_id);
                 goes_on
                     .calls
-                    .push((call, StagePlan::Resumed, Some(*earlier)));
+                    .push((call, CallMode::Resumed, Some(*earlier)));
             }
             RecoveryAction::Leave => {
                 let ask_id = call.asks.as_ref().map_or(call.id, |asks| asks.asked.ask_id);

@@ -24,7 +24,7 @@ use toolpost_model::{
 use super::redirect::Onward;
 use crate::{
     approval::coverage::rests_on_a_yes,
-    call::StagePlan,
+    call::CallMode,
     host::{CallVisibility, HostInner, InvocationView},
     invocation::{AcknowledgementTiming, CallRequest, LiveCall, Parent, Patience, PipelineCall},
     permission::PolicyEngine,
@@ -163,7 +163,7 @@ impl Port {
         call.is_step = nested.is_step;
         Ok(self
             .host
-            .in_callers_task(call, StagePlan::Live(AcknowledgementTiming::AtTheEnd))
+            .in_callers_task(call, CallMode::Live(AcknowledgementTiming::AtTheEnd))
             .await
             .result()
             .clone())

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     approval::coverage,
-    call::{StageExit, StagePlan, explain, lost_its_way},
+    call::{CallMode, StageExit, explain, lost_its_way},
     catalog::CatalogEntry,
     host::HostInner,
     invocation::{
@@ -40,7 +40,7 @@ pub(crate) const QUICK: Duration = Duration::from_millis(2);
 const MAX_DECISIONS: usize = 3;
 
 /// Waits for the calls of its batch, then for a slot and for the resources.
-pub(crate) async fn admit(host: &HostInner, call: &mut PipelineCall, way: StagePlan) -> StageExit {
+pub(crate) async fn admit(host: &HostInner, call: &mut PipelineCall, way: CallMode) -> StageExit {
     let began = Instant::now();
     if let Err(ending) = turn::await_turn(host, call, way).await {
         call.queued += began.elapsed();
@@ -165,7 +165,7 @@ fn bounds(host: &HostInner, entry: &CatalogEntry) -> Vec<ConcurrencyLimit> {
 pub(crate) async fn execute(
     host: &Arc<HostInner>,
     call: &mut PipelineCall,
-    way: StagePlan,
+    way: CallMode,
 ) -> StageExit {
     // Boxed: few calls come here on a person's word, and the others should not carry the room for it.
     if coverage::rests_on_a_yes(call)
@@ -184,7 +184,7 @@ pub(crate) async fn execute(
     if let Some(reason) = call.live.cancel_reason() {
         return StageExit::End(result::canceled_before_start(reason));
     }
-    if way == StagePlan::Recovered && !effects.is_harmless() {
+    if way == CallMode::Recovered && !effects.is_harmless() {
         return StageExit::End(result::restarted(
             "it had not started, and its caller is gone",
         ));
@@ -311,7 +311,7 @@ fn late(
 async fn acknowledged(
     host: &HostInner,
     call: &mut PipelineCall,
-    way: StagePlan,
+    way: CallMode,
     work: impl Future<Output = ExecutionEnd>,
 ) -> Result<ExecutionEnd, CallEnding> {
     if !owes_acknowledgement(call, way) {

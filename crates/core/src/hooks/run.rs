@@ -15,7 +15,7 @@ use toolpost_model::{
 
 use super::{Hook, HookCall, HookError, HookOutput, ResolvedCall};
 use crate::{
-    call::{StagePlan, explain::HookPlan},
+    call::{CallMode, explain::HookPlan},
     execution::deadline::panic_text,
     host::HostInner,
     invocation::{PipelineCall, micros},
@@ -41,7 +41,7 @@ pub(super) struct HookCallView {
 }
 
 impl HookCallView {
-    pub(super) fn of(call: &PipelineCall, event: HookEvent, way: StagePlan) -> Option<Self> {
+    pub(super) fn of(call: &PipelineCall, event: HookEvent, way: CallMode) -> Option<Self> {
         Some(Self {
             event,
             id: call.live.id,
@@ -57,7 +57,7 @@ impl HookCallView {
                 resolved: call.resolved.clone()?,
                 input: call.inputs.call.clone()?,
             },
-            is_dry_run: way == StagePlan::Dry,
+            is_dry_run: way == CallMode::Dry,
         })
     }
 
@@ -85,7 +85,7 @@ pub(crate) fn ahead(host: &HostInner, call: &PipelineCall) -> Vec<HookPlan> {
     let mut found: Vec<HookPlan> = Vec::new();
     for hook in &host.hooks {
         let concerned = |event: &HookEvent| {
-            let seen = HookCallView::of(call, *event, StagePlan::Dry);
+            let seen = HookCallView::of(call, *event, CallMode::Dry);
             seen.is_some_and(|seen| {
                 std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view())))
                     .unwrap_or(true)
@@ -113,7 +113,7 @@ pub(crate) fn may_withhold(host: &HostInner, call: &PipelineCall) -> bool {
             .into_iter()
             .any(|event| {
                 // Of the ways only a dry run looks different to a hook, and none of those runs.
-                let Some(seen) = HookCallView::of(call, event, StagePlan::Resumed) else {
+                let Some(seen) = HookCallView::of(call, event, CallMode::Resumed) else {
                     return false;
                 };
                 std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view())))

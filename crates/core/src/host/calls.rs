@@ -14,7 +14,7 @@ use toolpost_model::{BoxFuture, InvocationId, ModelInput, Outcome, RequestId, Se
 
 use super::{Host, HostInner};
 use crate::{
-    call::{StagePlan, drive, explain, refuse, rehearse},
+    call::{CallMode, drive, explain, refuse, rehearse},
     invocation::{CallHandle, CallRequest, CancelReason, LiveCall, PipelineCall, RecordedResult},
     record::{
         journal::{JournalError, RecordKind, RequestKey, StoredRecord},
@@ -46,7 +46,7 @@ impl HostInner {
     pub(crate) fn spawn(
         self: &Arc<Self>,
         call: PipelineCall,
-        way: StagePlan,
+        way: CallMode,
     ) -> oneshot::Receiver<Arc<RecordedResult>> {
         let shared = call.request.as_ref().map(|key| {
             let (tell, answer) = watch::channel(None);
@@ -65,7 +65,7 @@ impl HostInner {
     fn spawn_claimed(
         self: &Arc<Self>,
         call: PipelineCall,
-        way: StagePlan,
+        way: CallMode,
         shared: Option<SharedResultSender>,
     ) -> oneshot::Receiver<Arc<RecordedResult>> {
         let (tell, answer) = oneshot::channel();
@@ -89,7 +89,7 @@ impl HostInner {
     fn work(
         self: &Arc<Self>,
         call: PipelineCall,
-        way: StagePlan,
+        way: CallMode,
         shared: Option<SharedResultSender>,
     ) -> impl Future<Output = (Arc<RecordedResult>, Option<BatchMember>)> + Send + 'static {
         // A call is a large value; boxed, it is not moved with every future around it.
@@ -126,7 +126,7 @@ impl HostInner {
     pub(crate) fn in_callers_task(
         self: &Arc<Self>,
         call: PipelineCall,
-        way: StagePlan,
+        way: CallMode,
     ) -> impl Future<Output = Arc<RecordedResult>> + Send + 'static {
         let live = Arc::clone(&call.live);
         let tasks = self.state.tasks.clone();
@@ -209,7 +209,7 @@ impl Host {
             let call = PipelineCall::new(live, request, None);
             return CallHandle::ready(refuse(inner, call, result::journal_share(&refusal)));
         }
-        let way = StagePlan::Live(request.told());
+        let way = CallMode::Live(request.told());
         let on_drop = request.on_drop();
         let Some(id) = request.request_id.clone() else {
             let answer = inner.spawn(PipelineCall::new(Arc::clone(&live), request, None), way);
@@ -377,7 +377,7 @@ impl Host {
         }
         request.session.touch();
         let live = Arc::new(inner.begun(&request));
-        let way = StagePlan::Live(request.acknowledged);
+        let way = CallMode::Live(request.acknowledged);
         inner
             .in_callers_task(PipelineCall::new(live, request, None), way)
             .await
@@ -390,7 +390,7 @@ impl Host {
         request: CallRequest,
         ending: CallEnding,
     ) -> CallHandle {
-        let way = StagePlan::Live(request.acknowledged);
+        let way = CallMode::Live(request.acknowledged);
         let mut call = PipelineCall::new(live, request, None);
         call.ending = Some(ending);
         call.stage = Stage::Map;

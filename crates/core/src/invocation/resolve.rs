@@ -11,7 +11,7 @@ use super::{
     AcknowledgementTiming, OnRecord, PipelineCall, ResolvedTool, micros, patience::patiently,
 };
 use crate::{
-    call::{StageExit, StagePlan, lost_its_way},
+    call::{CallMode, StageExit, lost_its_way},
     catalog::CatalogEntry,
     execution::credentials,
     hooks::InputMutation,
@@ -27,13 +27,9 @@ use crate::{
 };
 
 /// Which tool, and may it be called here?
-pub(crate) async fn resolve(
-    host: &HostInner,
-    call: &mut PipelineCall,
-    way: StagePlan,
-) -> StageExit {
+pub(crate) async fn resolve(host: &HostInner, call: &mut PipelineCall, way: CallMode) -> StageExit {
     let surface = host.surface(&call.session);
-    if way != StagePlan::Dry
+    if way != CallMode::Dry
         && let Err(error) = host.tell_surface(&surface).await
     {
         return StageExit::End(result::journal_refuses(&error));
@@ -61,7 +57,7 @@ pub(crate) async fn resolve(
         source,
     });
     // A call of an earlier life passed the check for deferred tools then; what its session had seen died with the host.
-    let passed_before = way == StagePlan::Recovered || call.asking.earlier.is_some();
+    let passed_before = way == CallMode::Recovered || call.asking.earlier.is_some();
     match visibility {
         Visibility::Loaded | Visibility::Unlisted => StageExit::Next(Stage::Parse),
         Visibility::Deferred if passed_before || host.is_shown(&call.session, entry) => {
@@ -213,25 +209,21 @@ pub(crate) fn validate(host: &HostInner, call: &mut PipelineCall) -> StageExit {
 }
 
 /// Prepares what others may see, and puts the call on record where somebody is told of it before its end.
-pub(crate) async fn observe(
-    host: &HostInner,
-    call: &mut PipelineCall,
-    way: StagePlan,
-) -> StageExit {
+pub(crate) async fn observe(host: &HostInner, call: &mut PipelineCall, way: CallMode) -> StageExit {
     show(call);
     let early = match way {
-        StagePlan::Live(AcknowledgementTiming::Early) => true,
+        CallMode::Live(AcknowledgementTiming::Early) => true,
         // A hook may take its time.
-        StagePlan::Live(AcknowledgementTiming::OnceOnRecord) => {
+        CallMode::Live(AcknowledgementTiming::OnceOnRecord) => {
             !host.hooks.is_empty() || host.journal_failing()
         }
-        StagePlan::Live(AcknowledgementTiming::AtTheEnd) => host.journal_failing(),
-        StagePlan::Recovered | StagePlan::Resumed | StagePlan::Dry => false,
+        CallMode::Live(AcknowledgementTiming::AtTheEnd) => host.journal_failing(),
+        CallMode::Recovered | CallMode::Resumed | CallMode::Dry => false,
     };
     if early && let Err(ending) = accept(host, call).await {
         return StageExit::End(ending);
     }
-    if way != StagePlan::Dry
+    if way != CallMode::Dry
         && call.live.is_witnessed()
         && let Some(observable) = &call.inputs.observable
     {
@@ -256,8 +248,8 @@ pub(crate) async fn accept(host: &HostInner, call: &mut PipelineCall) -> Result<
 }
 
 /// Whether somebody waits to hear that the call was taken, and nothing of it is on record yet.
-pub(crate) fn owes_acknowledgement(call: &PipelineCall, way: StagePlan) -> bool {
-    way == StagePlan::Live(AcknowledgementTiming::OnceOnRecord)
+pub(crate) fn owes_acknowledgement(call: &PipelineCall, way: CallMode) -> bool {
+    way == CallMode::Live(AcknowledgementTiming::OnceOnRecord)
         && call.on_record == OnRecord::Nothing
 }
 

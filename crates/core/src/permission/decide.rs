@@ -16,7 +16,7 @@ use crate::{
         RecordedQuestion, Terms, Yes,
         coverage::{CallHashes, changed_programs, hashes, is_covered, look_at_programs},
     },
-    call::{StageExit, StagePlan, lost_its_way},
+    call::{CallMode, StageExit, lost_its_way},
     execution::credentials,
     hooks::{InputMutation, changed_fields},
     host::HostInner,
@@ -87,7 +87,7 @@ pub(crate) fn effects_of(resolved: &ResolvedTool, input: &CallInput) -> Effects 
 }
 
 /// Allowed, denied or asked?
-pub(crate) async fn decide(host: &HostInner, call: &mut PipelineCall, way: StagePlan) -> StageExit {
+pub(crate) async fn decide(host: &HostInner, call: &mut PipelineCall, way: CallMode) -> StageExit {
     if let Some(resolved) = &call.resolved
         && let Some(preparing) = resolved.source.prepare_decision(resolved.entry.id())
         && let Err(ending) = patiently(host, call, preparing).await
@@ -163,7 +163,7 @@ async fn decide_delegated(
     engine: &dyn PolicyEngine,
     effects: &Effects,
     unasked: Decision,
-    way: StagePlan,
+    way: CallMode,
 ) -> Result<Decision, CallEnding> {
     // An authority may take its time, and whoever waits to hear that the call was taken must not wait for it.
     if owes_acknowledgement(call, way) {
@@ -184,7 +184,7 @@ async fn decide_delegated(
 pub(crate) async fn decide_resumed(
     host: &HostInner,
     call: &mut PipelineCall,
-    way: StagePlan,
+    way: CallMode,
 ) -> StageExit {
     let step = decide(host, call, way).await;
     still_asked(host, call).await.unwrap_or(step)
@@ -235,7 +235,7 @@ pub(crate) fn take_up(host: &HostInner, call: &mut PipelineCall) -> StageExit {
 pub(crate) async fn await_approval(
     host: &HostInner,
     call: &mut PipelineCall,
-    way: StagePlan,
+    way: CallMode,
 ) -> StageExit {
     if let Err(ending) = look_at_programs(call).await {
         return StageExit::End(ending);
@@ -250,16 +250,13 @@ pub(crate) async fn await_approval(
         return admitted(call);
     }
     match (way, host.approvals) {
-        (StagePlan::Recovered, _) => StageExit::End(result::restarted(
+        (CallMode::Recovered, _) => StageExit::End(result::restarted(
             "a person would have to be asked, and its caller is gone",
         )),
-        (StagePlan::Live(_) | StagePlan::Resumed | StagePlan::Dry, Approvals::Nobody) => {
+        (CallMode::Live(_) | CallMode::Resumed | CallMode::Dry, Approvals::Nobody) => {
             StageExit::End(result::nobody_to_ask(name, decision))
         }
-        (
-            StagePlan::Live(_) | StagePlan::Resumed | StagePlan::Dry,
-            Approvals::Ask { timeout, .. },
-        ) => {
+        (CallMode::Live(_) | CallMode::Resumed | CallMode::Dry, Approvals::Ask { timeout, .. }) => {
             let timeout = SignedDuration::try_from(timeout).unwrap_or(SignedDuration::MAX);
             ask(host, call, hashes, timeout).await
         }

@@ -10,7 +10,7 @@ use futures_util::{FutureExt as _, future::join_all};
 use toolpost_model::{Behavior, DelegatedVote, Effects, ObservableInput, PermissionMode, RuleRef};
 
 use crate::{
-    call::StagePlan,
+    call::CallMode,
     execution::deadline::panic_text,
     host::HostInner,
     invocation::{PipelineCall, ResolvedTool, micros, patience::patiently},
@@ -38,7 +38,7 @@ pub(crate) async fn ask_authorities(
     effects: &Effects,
     mode: PermissionMode,
     delegations: &[Delegation],
-    way: StagePlan,
+    way: CallMode,
 ) -> Result<Vec<DelegatedVote>, CallEnding> {
     let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.observable) else {
         return Err(result::internal(
@@ -51,7 +51,7 @@ pub(crate) async fn ask_authorities(
         input,
         effects: call.live.redactor().effects(effects),
         mode,
-        is_dry_run: way == StagePlan::Dry,
+        is_dry_run: way == CallMode::Dry,
     };
     // An authority that no rule names is not asked: the engine then denies.
     let named = delegations

@@ -8,7 +8,7 @@ use toolpost_model::{
 
 use super::{GivenCall, Pace, ReplayMiss};
 use crate::{
-    call::{StageExit, StagePlan, lost_its_way},
+    call::{CallMode, StageExit, lost_its_way},
     execution::run::QUICK,
     host::HostInner,
     invocation::{
@@ -18,13 +18,8 @@ use crate::{
     result::{CallEnding, EndedBy, FailureContent},
 };
 
-/// Whether the recording answers calls that go this way.
-pub(crate) fn is_due(host: &HostInner, way: StagePlan) -> bool {
-    host.replay.is_some() && way != StagePlan::Dry
-}
-
 /// Finds the recorded answer.
-pub(crate) async fn answer(host: &HostInner, call: &mut PipelineCall, way: StagePlan) -> StageExit {
+pub(crate) async fn answer(host: &HostInner, call: &mut PipelineCall, way: CallMode) -> StageExit {
     let Some(player) = &host.replay else {
         return lost_its_way();
     };

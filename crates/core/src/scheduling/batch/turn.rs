@@ -4,7 +4,7 @@ use toolpost_model::{ErrorClass, Outcome};
 
 use super::{BatchCallEnd, BatchMember, BatchTurn};
 use crate::{
-    call::StagePlan,
+    call::CallMode,
     execution::run::QUICK,
     host::HostInner,
     invocation::{
@@ -33,7 +33,7 @@ pub(crate) fn join(call: &PipelineCall) -> Result<Option<BatchMember>, CallEndin
 pub(crate) async fn await_turn(
     host: &HostInner,
     call: &mut PipelineCall,
-    way: StagePlan,
+    way: CallMode,
 ) -> Result<(), CallEnding> {
     let Some(mut changes) = call.member.as_ref().map(BatchMember::changes) else {
         return Ok(());
