@@ -20,7 +20,7 @@ use crate::{
     execution::{deadline, run},
     hooks::{after, before},
     host::HostInner,
-    invocation::{OnRecord, PipelineCall, RecordedResult, resolve},
+    invocation::{OnRecord, PipelineCall, RecordedResult, resolve, validate},
     permission::decide,
     record::{
         journal::{RecordKind, Strength},
@@ -86,7 +86,7 @@ async fn travel(host: &Arc<HostInner>, call: &mut PipelineCall, mode: CallMode) 
         let step = match plan.step(call.stage) {
             StageStep::Resolve => resolve::resolve(host, call, mode).await,
             StageStep::Parse => resolve::parse(host, call),
-            StageStep::Validate => resolve::validate(host, call),
+            StageStep::Validate => validate::validate(host, call),
             StageStep::Observe => resolve::observe(host, call, mode).await,
             StageStep::PreHooks => before::pre_hooks(host, call, mode).await,
             StageStep::Replay => replay::answer(host, call, mode).await,

@@ -12,6 +12,7 @@ mod parking;
 pub(crate) mod patience;
 mod request;
 pub(crate) mod resolve;
+pub(crate) mod validate;
 
 use std::{
     sync::{

@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{
     catalog::SchemaViolation,
-    execution::credentials,
     hooks::changed_fields,
     host::HostInner,
+    invocation::validate::{ArgumentFault, ArgumentLimit, check_arguments},
     permission::{PermissionFacts, decide::effects_of},
     record::{
         journal::{JournalError, Record, RecordKind, StoredRecord, Strength},
@@ -199,55 +199,18 @@ impl HostInner {
         if request.redacted {
             return Err(ApprovalError::Redacted);
         }
-        let fault = |at: &str, expected: String, given: &str| {
-            let at = at.to_owned();
-            let given = given.to_owned();
-            ApprovalError::BadArguments(vec![SchemaViolation {
-                at,
-                expected,
-                given,
-            }])
-        };
         let size = arguments.to_string().len();
-        let own_limit = resolved.entry.settings.argument_bytes;
-        let limit = own_limit.unwrap_or(self.limits.argument_bytes);
+        let limit = ArgumentLimit::of(self, &resolved.entry).bytes;
         if size > limit {
-            return Err(fault(
-                "",
-                format!("at most {limit} bytes (`argument_bytes`)"),
-                &format!("{size}"),
-            ));
+            let expected = format!("at most {limit} bytes (`argument_bytes`)");
+            return Err(misfit("", expected, &size.to_string()));
         }
         if !arguments.is_object() {
-            return Err(fault("", "a JSON object".to_owned(), "something else"));
+            return Err(misfit("", "a JSON object", "something else"));
         }
         let edited = Arguments::from_value(arguments.clone());
         let input = CallInput::new(edited.clone());
-        if self.credentials.check(&resolved.entry, arguments).is_err() {
-            return Err(fault(
-                "",
-                "no credential that this tool may not have".to_owned(),
-                "one",
-            ));
-        }
-        let seen = credentials::with_words(&input);
-        let found = resolved
-            .entry
-            .input()
-            .violations(seen.arguments().value())
-            .map_err(|error| {
-                fault(
-                    "",
-                    "a tool whose schema can be used".to_owned(),
-                    &error.to_string(),
-                )
-            })?;
-        if !found.is_empty() {
-            return Err(ApprovalError::BadArguments(found));
-        }
-        if let Err(refusal) = resolved.source.check(resolved.entry.id(), &seen) {
-            return Err(fault(&refusal.at, refusal.message, "this"));
-        }
+        check_arguments(self, resolved, &input)?;
         let sensitive = resolved.entry.input().sensitive_pointers(arguments);
         let RedactedArguments { shown, .. } =
             redaction::observable(&edited, &sensitive, &self.redactor);
@@ -259,11 +222,7 @@ impl HostInner {
         }
         let effects = effects_of(resolved, &input);
         body.programs = programs_of(resolved, &input).await.map_err(|failure| {
-            fault(
-                "",
-                "a call whose files can be looked at".to_owned(),
-                &failure.message,
-            )
+            misfit("", "a call whose files can be looked at", &failure.message)
         })?;
         let hashed = HashedCall {
             resolved,
@@ -428,6 +387,31 @@ impl HostInner {
                 ApprovalError::Expired
             }
             (Some(_), _) => ApprovalError::Withdrawn,
+        }
+    }
+}
+
+/// Arguments that cannot be approved.
+fn misfit(at: &str, expected: impl Into<String>, given: &str) -> ApprovalError {
+    ApprovalError::BadArguments(vec![SchemaViolation {
+        at: at.to_owned(),
+        expected: expected.into(),
+        given: given.to_owned(),
+    }])
+}
+
+/// In the words of an answer: what a person who changes arguments can do about it.
+impl From<ArgumentFault> for ApprovalError {
+    fn from(fault: ArgumentFault) -> Self {
+        match fault {
+            ArgumentFault::Credential(_) => {
+                misfit("", "no credential that this tool may not have", "one")
+            }
+            ArgumentFault::Violations(found) => Self::BadArguments(found),
+            ArgumentFault::BrokenSchema(error) => {
+                misfit("", "a tool whose schema can be used", &error.to_string())
+            }
+            ArgumentFault::Refused(refusal) => misfit(&refusal.at, refusal.message, "this"),
         }
     }
 }

@@ -15,11 +15,7 @@ use super::{
 use crate::{
     call::{CallMode, StageExit, lost_its_way},
     host::HostInner,
-    invocation::{
-        PipelineCall, micros,
-        patience::patiently,
-        resolve::{show, validate},
-    },
+    invocation::{PipelineCall, micros, patience::patiently, resolve::show, validate::validate},
     result::{self, CallEnding},
 };
 

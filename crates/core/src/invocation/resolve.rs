@@ -1,4 +1,4 @@
-//! From the request to arguments that were checked and may be shown: resolve, parse, validate, observe.
+//! From the request to arguments that may be shown: resolve, parse, observe.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use toolpost_model::{
 
 use super::{
     AcknowledgementTiming, OnRecord, PipelineCall, ResolvedTool, micros, patience::patiently,
+    validate::ArgumentLimit,
 };
 use crate::{
     call::{CallMode, StageExit, lost_its_way},
     catalog::CatalogEntry,
-    execution::credentials,
     hooks::InputMutation,
     host::HostInner,
     permission::PermissionFacts,
@@ -121,24 +121,16 @@ pub(crate) fn parse(host: &HostInner, call: &mut PipelineCall) -> StageExit {
     else {
         return lost_its_way();
     };
-    let own_limit = entry.settings.argument_bytes;
+    let limit = ArgumentLimit::of(host, &entry);
     let size = match &call.inputs.model {
         ModelInput::Text(text) => text.len(),
-        // A value came from this process, so its size is only counted where somebody cares for this very tool.
-        ModelInput::Value(_) if own_limit.is_some() => call.inputs.model.compact().len(),
+        // A value came from this process, so its size only counts against a limit of the tool's own.
+        ModelInput::Value(_) if limit.is_own => call.inputs.model.compact().len(),
         ModelInput::Value(_) => 0,
     };
-    if size > own_limit.unwrap_or(host.limits.argument_bytes) {
-        return StageExit::End(match own_limit {
-            Some(limit) => {
-                result::arguments_too_large(size, limit, &entry.id().setting_key("argument_bytes"))
-            }
-            None => result::arguments_too_large(
-                size,
-                host.limits.argument_bytes,
-                "limits.argument_bytes",
-            ),
-        });
+    if size > limit.bytes {
+        let setting = limit.setting(&entry);
+        return StageExit::End(result::arguments_too_large(size, limit.bytes, &setting));
     }
     match call.inputs.model.parse() {
         Ok(arguments) => {
@@ -177,35 +169,6 @@ fn filled(
         arguments_before: None,
     });
     Arguments::from_value(value)
-}
-
-/// Checks the values before any I/O.
-pub(crate) fn validate(host: &HostInner, call: &mut PipelineCall) -> StageExit {
-    let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
-        return lost_its_way();
-    };
-    if let Err(ending) = host
-        .credentials
-        .check(&resolved.entry, input.arguments().value())
-    {
-        show(call);
-        return StageExit::End(ending);
-    }
-    let input = credentials::with_words(input);
-    match resolved.entry.input().violations(input.arguments().value()) {
-        Ok(found) if found.is_empty() => {}
-        Ok(found) => {
-            // The record may show what was wrong, but not what was secret.
-            show(call);
-            return StageExit::End(result::violations(&found));
-        }
-        Err(error) => return StageExit::End(result::broken_schema(&error)),
-    }
-    if let Err(refusal) = resolved.source.check(resolved.entry.id(), &input) {
-        show(call);
-        return StageExit::End(result::refused(&refusal));
-    }
-    StageExit::Next(Stage::Observe)
 }
 
 /// Prepares what others may see, and puts the call on record where somebody is told of it before its end.

@@ -23,7 +23,8 @@ use crate::{
     invocation::{
         CancelReason, OnRecord, ParkedQuestion, PipelineCall, ResolvedTool, micros,
         patience::{out_of_patience_for_answer, patiently},
-        resolve::{accept, owes_acknowledgement, show, validate},
+        resolve::{accept, owes_acknowledgement, show},
+        validate::validate,
     },
     record::{
         journal::{RecordKind, Strength},
