@@ -154,7 +154,7 @@ impl Busy {
         let host = host(64, &done).await?;
         for who in 0..=waiting {
             let mut call = request(&host, who % 8, "hold", "/busy/file");
-            call.background = true;
+            call.delivery.background = true;
             drop(host.start(call).await);
         }
         while host.health().queued < waiting {

@@ -224,7 +224,7 @@ async fn without_link(
             let mut calls = 0_u64;
             while began.elapsed() < ROUND {
                 let mut request = CallRequest::new(Arc::clone(&session), "echo", arguments());
-                request.request_id =
+                request.identity.request_id =
                     named.then(|| RequestId::new(format!("{caller:04}{calls:012x}")));
                 let answer = host.call(request).await;
                 anyhow::ensure!(

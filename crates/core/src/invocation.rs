@@ -47,7 +47,8 @@ pub(crate) use parent::Parent;
 pub(crate) use parking::ParkedQuestion;
 use parking::Parking;
 pub use request::{
-    AcknowledgementTiming, CallRequest, EventDelivery, EventInterest, EventListener, Patience,
+    AcknowledgementTiming, CallDelivery, CallRequest, CallTimeLimits, EventDelivery, EventInterest,
+    EventListener, Patience, RequestIdentity,
 };
 
 use crate::{
@@ -144,8 +145,9 @@ impl LiveCall {
             cancel: CancellationToken::new(),
             cancellation: OnceLock::new(),
             is_nested: false,
-            listener: Mutex::new(request.listener.clone()),
+            listener: Mutex::new(request.delivery.listener.clone()),
             wants: request
+                .delivery
                 .listener
                 .as_ref()
                 .map_or(EventInterest::Nothing, |listener| listener.wants()),
@@ -162,9 +164,9 @@ impl LiveCall {
             awaited: AtomicU64::new(0),
             over: SetOnce::new(),
             parking: Parking::default(),
-            caller: request.caller.clone(),
+            caller: request.delivery.caller.clone(),
             meta: request.meta.clone(),
-            caller_span: request.trace.clone(),
+            caller_span: request.identity.trace.clone(),
             pauses: Pauses::default(),
         }
     }
@@ -429,13 +431,17 @@ pub(crate) struct PipelineCall {
 
 impl PipelineCall {
     pub(crate) fn new(live: Arc<LiveCall>, request: CallRequest, key: Option<RequestKey>) -> Self {
-        let in_foreground = !request.background;
+        let CallRequest {
+            identity,
+            times,
+            delivery,
+            ..
+        } = request;
+        let in_foreground = !delivery.background;
         Self {
-            patience: request.patience.filter(|_| in_foreground),
-            nested_patience: request
-                .nested_patience
-                .or(request.patience.map(Patience::time)),
-            latest_end: request
+            patience: times.patience.filter(|_| in_foreground),
+            nested_patience: times.nested_patience.or(times.patience.map(Patience::time)),
+            latest_end: times
                 .total_time
                 .filter(|_| in_foreground)
                 .map(|time| live.began + time),
@@ -445,9 +451,9 @@ impl PipelineCall {
             session: request.session,
             face: request.face.to_owned(),
             request: key,
-            native_call_id: request.native_call_id,
-            correlation_id: request.correlation_id,
-            timeout: request.timeout,
+            native_call_id: identity.native_call_id,
+            correlation_id: identity.correlation_id,
+            timeout: times.timeout,
             stage: Stage::Resolve,
             transitions: Vec::with_capacity(STAGES.len()),
             inputs: Inputs::new(request.input),
@@ -464,7 +470,7 @@ impl PipelineCall {
             on_record: OnRecord::Nothing,
             place: request.batch,
             member: None,
-            background: request.background,
+            background: delivery.background,
             met: CallCircumstances::default(),
             queued: Duration::ZERO,
             executed: Duration::ZERO,

@@ -60,9 +60,9 @@ pub use host::{
     SessionError, SourceNews, SourceReport, StatusWord,
 };
 pub use invocation::{
-    AcknowledgementTiming, CallDeadline, CallHandle, CallHandleState, CallRequest, CancelReason,
-    DeadlineBy, EventDelivery, EventInterest, EventListener, MatchedBy, ModuleEvent, Patience,
-    PendingCall, PendingCause, RecordedResult,
+    AcknowledgementTiming, CallDeadline, CallDelivery, CallHandle, CallHandleState, CallRequest,
+    CallTimeLimits, CancelReason, DeadlineBy, EventDelivery, EventInterest, EventListener,
+    MatchedBy, ModuleEvent, Patience, PendingCall, PendingCause, RecordedResult, RequestIdentity,
 };
 pub use permission::{
     Account, AuthorityAnswer, AuthorityFault, AuthorityQuestion, BareAllow, ConsideredRule,

@@ -243,9 +243,8 @@ impl ReachedHost {
                 opened, session, ..
             } => {
                 let (sender, mut events) = mpsc::channel(EVENT_BUFFER);
-                let mut request = request(session, tool, arguments);
-                request.listener = Some(Arc::new(sender));
-                request.timeout = times
+                let mut request = request(session, tool, arguments).notify(Arc::new(sender));
+                request.times.timeout = times
                     .timeout
                     .map(Duration::try_from_secs_f64)
                     .transpose()
@@ -408,9 +407,7 @@ impl Drop for PromptTaskGuard {
 }
 
 fn request(session: &Arc<Session>, tool: &str, arguments: &str) -> CallRequest {
-    let mut request = CallRequest::new(Arc::clone(session), tool, ModelInput::text(arguments));
-    request.face = "cli";
-    request
+    CallRequest::new(Arc::clone(session), tool, ModelInput::text(arguments)).record_face("cli")
 }
 
 fn body_or_error((status, body): (hyper::StatusCode, Value)) -> anyhow::Result<Value> {

@@ -5,6 +5,7 @@ mod left;
 use std::{
     collections::{BTreeSet, HashMap},
     sync::Arc,
+    time::Duration,
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,7 +19,7 @@ use crate::{
         ApprovalAnswer, ApprovalGrant, Approvals, LONGEST, OneUse, QuestionKey, RecoveredQuestion,
     },
     host::HostInner,
-    invocation::{AcknowledgementTiming, CallRequest, LiveCall, OnRecord, PipelineCall},
+    invocation::{CallRequest, CallTimeLimits, LiveCall, OnRecord, PipelineCall, RequestIdentity},
     permission::decide,
     record::{
         declared::{CatalogOnRecord, Following},
@@ -408,26 +409,20 @@ async fn rebuild(host: &Arc<HostInner>, open: &mut OpenCall) -> PipelineCall {
         .arguments
         .take()
         .map_or_else(|| "{}".into(), |raw| Arc::from(raw.get()));
-    let request = CallRequest {
-        session,
-        tool: std::mem::take(&mut open.call.tool),
-        input: ModelInput::Text(arguments),
-        face: "recovery",
-        request_id: None,
-        native_call_id: open.call.native_call_id.take(),
-        correlation_id: open.call.correlation_id.take(),
-        trace: open.call.trace.take(),
-        timeout: open.call.timeout_ms.map(std::time::Duration::from_millis),
-        patience: None,
-        nested_patience: None,
-        total_time: None,
-        listener: None,
-        acknowledged: AcknowledgementTiming::Early,
-        batch: None,
-        background: true,
-        caller: None,
-        meta: None,
-    };
+    let tool = std::mem::take(&mut open.call.tool);
+    let timeout = open.call.timeout_ms.map(Duration::from_millis);
+    let request = CallRequest::new(session, tool, ModelInput::Text(arguments))
+        .identify(RequestIdentity {
+            request_id: None,
+            native_call_id: open.call.native_call_id.take(),
+            correlation_id: open.call.correlation_id.take(),
+            trace: open.call.trace.take(),
+        })
+        .limit_times(CallTimeLimits {
+            timeout,
+            ..CallTimeLimits::default()
+        })
+        .run_in_background();
     let live = LiveCall::new(open.id, &request, host.redactor.clone()).resumed();
     let live = Arc::new(live.witnessed(&host.witnesses, &request, None));
     let mut call = PipelineCall::new(live, request, open.request.take());

@@ -142,10 +142,10 @@ impl Port {
             nested.tool,
             ModelInput::Value(Arc::new(nested.arguments)),
         );
-        request.correlation_id = self.correlation_id.clone();
-        request.trace = Some(Box::new(self.live.trace()));
-        request.patience = self.nested_patience.map(Patience::Approval);
-        request.caller.clone_from(&self.live.caller);
+        request.identity.correlation_id = self.correlation_id.clone();
+        request.identity.trace = Some(Box::new(self.live.trace()));
+        request.times.patience = self.nested_patience.map(Patience::Approval);
+        request.delivery.caller.clone_from(&self.live.caller);
         let live = LiveCall::new(
             InvocationId::new(),
             &request,

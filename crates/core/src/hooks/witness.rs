@@ -156,6 +156,7 @@ impl LiveCall {
                 session_id: self.session_id().clone(),
                 principal: self.principal().clone(),
                 request_id: request
+                    .identity
                     .request_id
                     .as_ref()
                     .map(|id| RequestId::new(clean(id.as_str()))),

@@ -211,7 +211,7 @@ impl Host {
         }
         let way = CallMode::Live(request.told());
         let on_drop = request.on_drop();
-        let Some(id) = request.request_id.clone() else {
+        let Some(id) = request.identity.request_id.clone() else {
             let answer = inner.spawn(PipelineCall::new(Arc::clone(&live), request, None), way);
             return CallHandle::own(live, answer, on_drop);
         };
@@ -363,7 +363,7 @@ impl Host {
     /// still gets its end. A call in the background is waited for too, and goes on where the caller does not wait.
     pub async fn call(&self, request: CallRequest) -> Arc<RecordedResult> {
         let inner = &self.inner;
-        let elsewhere = request.request_id.is_some() || request.background;
+        let elsewhere = request.identity.request_id.is_some() || request.delivery.background;
         let is_refused = inner
             .journal_room
             .check(request.session.principal())
@@ -377,7 +377,7 @@ impl Host {
         }
         request.session.touch();
         let live = Arc::new(inner.begun(&request));
-        let way = CallMode::Live(request.acknowledged);
+        let way = CallMode::Live(request.delivery.acknowledged);
         inner
             .in_callers_task(PipelineCall::new(live, request, None), way)
             .await
@@ -390,7 +390,7 @@ impl Host {
         request: CallRequest,
         ending: CallEnding,
     ) -> CallHandle {
-        let way = CallMode::Live(request.acknowledged);
+        let way = CallMode::Live(request.delivery.acknowledged);
         let mut call = PipelineCall::new(live, request, None);
         call.ending = Some(ending);
         call.stage = Stage::Map;

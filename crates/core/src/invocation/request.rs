@@ -14,6 +14,7 @@ use crate::{
 };
 
 /// What a face hands to the host.
+#[derive(Clone)]
 pub struct CallRequest {
     /// The session the call belongs to.
     pub session: Arc<Session>,
@@ -23,6 +24,22 @@ pub struct CallRequest {
     pub input: ModelInput,
     /// Where the call came in, for the record.
     pub face: &'static str,
+    /// What its caller calls the request.
+    pub identity: RequestIdentity,
+    /// How long it may wait and run.
+    pub times: CallTimeLimits,
+    /// How its caller hears of it.
+    pub delivery: CallDelivery,
+    /// Its place among the calls of one turn: what it waits for, and what its failure means for the others.
+    pub batch: Option<BatchPlace>,
+    /// What the caller said beside the arguments, for tools of the same system: MCP's `_meta`. It is passed on and not
+    /// recorded.
+    pub meta: Option<Box<Map<String, Value>>>,
+}
+
+/// The ids that a caller gives a request. A face reads them from its own headers or messages.
+#[derive(Clone, Debug, Default)]
+pub struct RequestIdentity {
     /// The caller's own id: a repeat gets the first answer.
     pub request_id: Option<RequestId>,
     /// The caller's own id of the call, for the record alone. It finds no earlier answer: see `request_id`.
@@ -31,6 +48,11 @@ pub struct CallRequest {
     pub correlation_id: Option<String>,
     /// The span of the caller that the call is part of. Without one, the call begins a trace of its own.
     pub trace: Option<Box<TraceContext>>,
+}
+
+/// How long a call may wait and run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallTimeLimits {
     /// The deadline the caller wishes for.
     pub timeout: Option<Duration>,
     /// How long the call may wait before it runs. A call that still waits by then ends `queued` or `approval_pending`,
@@ -41,20 +63,20 @@ pub struct CallRequest {
     /// The longest the call may take in all, waiting and work, from the request on. A call that still waits by then ends
     /// as with `patience`; a call that runs is stopped.
     pub total_time: Option<Duration>,
+}
+
+/// How a caller hears of its call.
+#[derive(Clone)]
+pub struct CallDelivery {
     /// Who hears of what happens on the way, and of the end.
     pub listener: Option<Arc<dyn EventListener>>,
     /// Whether the caller hears of the call before its end, so that accepting it must be on record first.
     pub acknowledged: AcknowledgementTiming,
-    /// Its place among the calls of one turn: what it waits for, and what its failure means for the others.
-    pub batch: Option<BatchPlace>,
+    /// Who can be asked something while it runs.
+    pub caller: Option<Arc<dyn ConsultableCaller>>,
     /// The caller does not wait for it: it outlives its handle and its caller's patience, and its end is asked for by
     /// its id. What ends it early is a cancellation, its deadline or the end of its session.
     pub background: bool,
-    /// Who can be asked something while it runs.
-    pub caller: Option<Arc<dyn ConsultableCaller>>,
-    /// What the caller said beside the arguments, for tools of the same system: MCP's `_meta`. It is passed on and not
-    /// recorded.
-    pub meta: Option<Box<Map<String, Value>>>,
 }
 
 impl CallRequest {
@@ -65,27 +87,65 @@ impl CallRequest {
             tool: tool.into(),
             input,
             face: "embedded",
-            request_id: None,
-            native_call_id: None,
-            correlation_id: None,
-            trace: None,
-            timeout: None,
-            patience: None,
-            nested_patience: None,
-            total_time: None,
-            listener: None,
-            acknowledged: AcknowledgementTiming::AtTheEnd,
+            identity: RequestIdentity::default(),
+            times: CallTimeLimits::default(),
+            delivery: CallDelivery {
+                listener: None,
+                acknowledged: AcknowledgementTiming::AtTheEnd,
+                caller: None,
+                background: false,
+            },
             batch: None,
-            background: false,
-            caller: None,
             meta: None,
         }
     }
 
+    /// Names the face for the record.
+    pub fn record_face(mut self, face: &'static str) -> Self {
+        self.face = face;
+        self
+    }
+
+    /// Takes over the ids that the caller gave.
+    pub fn identify(mut self, identity: RequestIdentity) -> Self {
+        self.identity = identity;
+        self
+    }
+
+    /// Limits how long the call waits and runs.
+    pub fn limit_times(mut self, times: CallTimeLimits) -> Self {
+        self.times = times;
+        self
+    }
+
+    /// Sends events and the end to a listener.
+    pub fn notify(mut self, listener: Arc<dyn EventListener>) -> Self {
+        self.delivery.listener = Some(listener);
+        self
+    }
+
+    /// Acknowledges the call to its caller at this moment.
+    pub fn acknowledge(mut self, timing: AcknowledgementTiming) -> Self {
+        self.delivery.acknowledged = timing;
+        self
+    }
+
+    /// Lets tools ask the caller while the call runs.
+    pub fn consult(mut self, caller: Arc<dyn ConsultableCaller>) -> Self {
+        self.delivery.caller = Some(caller);
+        self
+    }
+
+    /// Lets the call go on without its caller.
+    pub fn run_in_background(mut self) -> Self {
+        self.delivery.background = true;
+        self
+    }
+
     /// When its caller hears of it. That a call goes on in the background is something to hear before its end.
     pub(crate) fn told(&self) -> AcknowledgementTiming {
-        match self.acknowledged {
-            AcknowledgementTiming::AtTheEnd if self.background => {
+        match self.delivery.acknowledged {
+            AcknowledgementTiming::AtTheEnd if self.delivery.background => {
                 AcknowledgementTiming::OnceOnRecord
             }
             told => told,
@@ -93,10 +153,20 @@ impl CallRequest {
     }
 
     pub(crate) fn on_drop(&self) -> OnDrop {
-        if self.background {
+        if self.delivery.background {
             OnDrop::LetGoOn
         } else {
             OnDrop::Cancel
+        }
+    }
+}
+
+impl CallTimeLimits {
+    /// The tool's deadline, and a limit to the wait alone.
+    pub fn of_patience(patience: Patience) -> Self {
+        Self {
+            patience: Some(patience),
+            ..Self::default()
         }
     }
 }

@@ -18,7 +18,7 @@ async fn kinds(host: &TestHost) -> Vec<RecordKind> {
 async fn check(class: EffectClass, acknowledged: AcknowledgementTiming, expected: &[RecordKind]) {
     let host = TestHost::with(MockNativeTool::named("demo.tool").class(class)).await;
     let mut request = host.request("tool", json!({}));
-    request.acknowledged = acknowledged;
+    request.delivery.acknowledged = acknowledged;
     let handle = host.host.start(request).await;
     handle.accepted().await;
     assert!(
@@ -70,7 +70,7 @@ async fn a_read_that_takes_longer_is_acknowledged_before_its_end() {
     let gate = MockToolGate::new();
     let host = TestHost::with(MockNativeTool::named("demo.tool").gate(&gate)).await;
     let mut request = host.request("tool", json!({}));
-    request.acknowledged = AcknowledgementTiming::OnceOnRecord;
+    request.delivery.acknowledged = AcknowledgementTiming::OnceOnRecord;
     let handle = host.host.start(request).await;
     handle.accepted().await;
     assert_eq!(kinds(&host).await, [RecordKind::Accepted]);
@@ -94,7 +94,7 @@ async fn a_call_that_waits_for_its_turn_is_acknowledged_before_it_runs() {
     let first = host.host.start(host.request("tool", json!({}))).await;
     gate.entered(1).await;
     let mut request = host.request("tool", json!({}));
-    request.acknowledged = AcknowledgementTiming::OnceOnRecord;
+    request.delivery.acknowledged = AcknowledgementTiming::OnceOnRecord;
     let second = host.host.start(request).await;
     second.accepted().await;
     assert_eq!(

@@ -221,7 +221,7 @@ proptest! {
             let host = TestHost::build(|builder| build(builder, &case)).await;
             let explanation = host.host.explain(host.request(case.tool, case.arguments.clone())).await;
             let mut request = host.request(case.tool, case.arguments.clone());
-            request.patience = Some(Patience::Approval(Duration::ZERO));
+            request.times.patience = Some(Patience::Approval(Duration::ZERO));
             let answer = host.host.call(request).await;
             prop_assert_eq!(foretold(&explanation), happened(answer.result()), "{:?}", case);
             if let Some(decision) = &explanation.decision {

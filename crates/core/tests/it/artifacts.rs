@@ -185,7 +185,7 @@ async fn whoever_listens_hears_of_a_piece_once_it_can_be_read() {
     let host = host().await;
     let (events, recorder) = CallEventRecorder::new(64);
     let mut request = host.request("keep", json!({ "pieces": { "a": ["x"] } }));
-    request.listener = Some(Arc::new(events));
+    request.delivery.listener = Some(Arc::new(events));
     let answer = host.host.call(request).await;
     let heard: Vec<ArtifactRef> = recorder
         .all()

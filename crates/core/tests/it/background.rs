@@ -20,8 +20,8 @@ async fn a_call_in_the_background_outlives_its_handle_and_is_asked_for_by_its_id
     )
     .await;
     let mut request = host.request("wait", json!({}));
-    request.background = true;
-    request.patience = Some(toolpost_core::Patience::Turn(Duration::ZERO));
+    request.delivery.background = true;
+    request.times.patience = Some(toolpost_core::Patience::Turn(Duration::ZERO));
     let handle = host.host.start(request).await;
     assert!(matches!(handle.standing(), CallHandleState::Backgrounded));
     handle.accepted().await;
@@ -123,7 +123,7 @@ async fn a_tool_looks_at_its_callers_own_calls_even_beside_one_that_runs_alone()
     })
     .await;
     let mut request = host.request("alone", json!({}));
-    request.background = true;
+    request.delivery.background = true;
     let handle = host.host.start(request).await;
     gate.entered(1).await;
     let id = handle.invocation_id().to_string();

@@ -230,8 +230,9 @@ async fn answers_come_in_the_batchs_order_while_the_record_has_each_end_at_once(
             ..place(index, &[])
         };
         let mut request = request(&host, if index == 1 { "wait" } else { "ok" }, ordered);
-        request.listener = Some(Arc::new(Ends(std::sync::Mutex::new(tell.clone()), index)));
-        request.request_id = Some(RequestId::new(format!("r{index}")));
+        request.delivery.listener =
+            Some(Arc::new(Ends(std::sync::Mutex::new(tell.clone()), index)));
+        request.identity.request_id = Some(RequestId::new(format!("r{index}")));
         handles.push(host.host.start(request).await);
     }
     gate.entered(1).await;
@@ -249,7 +250,7 @@ async fn answers_come_in_the_batchs_order_while_the_record_has_each_end_at_once(
     assert!(told.try_recv().is_err(), "2 and 3 are done and wait for 1");
     // A repeat of the request waits along, and gets the same bytes.
     let mut again = request(&host, "ok", place(2, &[]));
-    again.request_id = Some(RequestId::new("r2"));
+    again.identity.request_id = Some(RequestId::new("r2"));
     let again = host.host.start(again).await;
     assert!(matches!(
         again.standing(),
@@ -277,7 +278,7 @@ async fn whoever_cancels_or_has_no_more_time_gets_the_answer_out_of_order() {
     gate.entered(1).await;
     let canceled = start(&host, "ok", ordered(1)).await;
     let mut impatient = request(&host, "ok", ordered(2));
-    impatient.patience = Some(toolpost_core::Patience::Turn(Duration::from_secs(1)));
+    impatient.times.patience = Some(toolpost_core::Patience::Turn(Duration::from_secs(1)));
     let impatient = host.host.call(impatient).await;
     assert_eq!(
         impatient.result().outcome,
@@ -336,7 +337,7 @@ async fn what_never_comes_is_not_waited_for_for_ever() {
                 ..place(1, &[0])
             },
         );
-        request.patience = patience.map(toolpost_core::Patience::Turn);
+        request.times.patience = patience.map(toolpost_core::Patience::Turn);
         let result = host.host.call(request).await.result().clone();
         assert_eq!(
             error(&result),
@@ -414,8 +415,8 @@ async fn a_place_whose_call_was_not_taken_can_be_taken_again() {
     let mut hurried = request(&host, "ok", place(1, &[0]));
     let blocker = start(&host, "wait", place(0, &[])).await;
     gate.entered(1).await;
-    hurried.patience = Some(toolpost_core::Patience::Turn(Duration::ZERO));
-    hurried.request_id = Some(RequestId::new("r"));
+    hurried.times.patience = Some(toolpost_core::Patience::Turn(Duration::ZERO));
+    hurried.identity.request_id = Some(RequestId::new("r"));
     assert_eq!(
         host.host.call(hurried).await.result().outcome,
         Outcome::Rejected
@@ -423,7 +424,7 @@ async fn a_place_whose_call_was_not_taken_can_be_taken_again() {
     gate.let_through(1);
     assert_eq!(result(blocker).await.outcome, Outcome::Succeeded);
     let mut again = request(&host, "ok", place(1, &[0]));
-    again.request_id = Some(RequestId::new("r"));
+    again.identity.request_id = Some(RequestId::new("r"));
     assert_eq!(
         host.host.call(again).await.result().outcome,
         Outcome::Succeeded

@@ -145,7 +145,7 @@ impl ConsultableCaller for Ada {
 
 fn asking(host: &TestHost, tool: &str, arguments: Value, caller: Option<Arc<Ada>>) -> CallRequest {
     let mut request = host.request(tool, arguments);
-    request.caller = caller.map(|caller| caller as Arc<dyn ConsultableCaller>);
+    request.delivery.caller = caller.map(|caller| caller as Arc<dyn ConsultableCaller>);
     request
 }
 

@@ -54,7 +54,7 @@ async fn the_tool_gets_the_value_and_everybody_else_the_reference() {
     let host = TestHost::build(|b| granted(b, &["demo.deploy"]).tool(tool.clone())).await;
     let (events, recorder) = CallEventRecorder::new(64);
     let mut request = host.request("deploy", with_reference());
-    request.listener = Some(std::sync::Arc::new(events));
+    request.delivery.listener = Some(std::sync::Arc::new(events));
     let answer = host.host.call(request).await;
     assert_eq!(
         tool.inputs(),

@@ -248,7 +248,7 @@ async fn a_look_at_a_busy_host_tells_what_the_call_would_wait_for_and_the_record
     assert_eq!(waits, ["`path:/w/a` alone, which a call holds"]);
     let (events, mut recorder) = toolpost_testkit::CallEventRecorder::new(64);
     let mut request = host.request("act", json!({}));
-    request.listener = Some(Arc::new(events));
+    request.delivery.listener = Some(Arc::new(events));
     let second = host.host.start(request).await;
     while let Some(event) = recorder.next().await {
         if matches!(event.body, toolpost_model::EventBody::Status { .. }) {
@@ -365,7 +365,7 @@ async fn a_late_answer_is_said_to_be_discarded_where_it_may_still_come() {
         let policy = TestHost::policy(PermissionMode::Bypass, &[]);
         let host = TestHost::build(|b| b.tool(tool).policy(policy)).await;
         let mut request = host.request("act", json!({}));
-        request.timeout = Some(Duration::from_millis(20));
+        request.times.timeout = Some(Duration::from_millis(20));
         let answer = host.host.call(request).await;
         let result = answer.result();
         let error = result.error.as_ref().unwrap();

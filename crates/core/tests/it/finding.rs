@@ -32,8 +32,8 @@ async fn calls_are_found_by_tool_caller_outcome_and_correlation() {
     })
     .await;
     let mut marked = host.request("look", json!({}));
-    marked.correlation_id = Some("trace-1".into());
-    marked.acknowledged = AcknowledgementTiming::Early;
+    marked.identity.correlation_id = Some("trace-1".into());
+    marked.delivery.acknowledged = AcknowledgementTiming::Early;
     host.host.call(marked).await;
     host.call("act", json!({})).await;
     host.call("nowhere", json!({})).await;
@@ -113,7 +113,7 @@ async fn what_calls_are_looked_for_by_is_redacted() {
     let redactor = KnownSecrets::new([("host_token", SECRET)]);
     let host = TestHost::build(|builder| builder.redactor(redactor)).await;
     let mut request = host.request(SECRET, json!({}));
-    request.correlation_id = Some(format!("mark-{SECRET}"));
+    request.identity.correlation_id = Some(format!("mark-{SECRET}"));
     host.host.call(request).await;
     let find = |query: Query| host.journal.find(query);
     let by = |text: &str| Query {

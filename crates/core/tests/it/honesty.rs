@@ -100,7 +100,7 @@ async fn hooks_and_records_see_each_end_as_the_caller_does() {
         ("slow", "timed_out", "synthetic"),
     ] {
         let mut request = host.request(tool, json!({}));
-        request.timeout = (tool == "slow").then_some(Duration::from_millis(5));
+        request.times.timeout = (tool == "slow").then_some(Duration::from_millis(5));
         let answer = host.host.call(request).await;
         let told: Value = serde_json::from_str(answer.json()).unwrap();
         assert_eq!(

@@ -262,7 +262,7 @@ async fn a_nested_call_ends_with_its_parents_time_and_its_end_is_on_record() {
     })
     .await;
     let mut request = host.request("outer", json!({ "tool": "write" }));
-    request.timeout = Some(Duration::from_millis(50));
+    request.times.timeout = Some(Duration::from_millis(50));
     // Both deadlines are the same moment: whichever call hears of it first, neither goes on.
     host.host.call(request).await;
     host.host.shutdown(Duration::from_secs(5)).await;

@@ -33,9 +33,9 @@ async fn work_goes_on_when_patience_is_over_and_ends_with_the_time_for_the_whole
         let host = host(&tool).await;
         let mut request = host.request("wait", json!({}));
         if is_whole {
-            request.total_time = Some(SECOND);
+            request.times.total_time = Some(SECOND);
         } else {
-            request.patience = Some(Patience::Turn(SECOND));
+            request.times.patience = Some(Patience::Turn(SECOND));
         }
         let handle = host.host.start(request).await;
         gate.entered(1).await;
@@ -85,7 +85,7 @@ async fn a_caller_that_can_come_back_leaves_its_call_parked() {
     let host = host(&tool).await;
     let request = || {
         let mut request = host.request("push", json!({}));
-        request.request_id = Some(RequestId::new("r"));
+        request.identity.request_id = Some(RequestId::new("r"));
         request
     };
     let first = host.host.start(request()).await;
@@ -144,8 +144,8 @@ async fn a_call_in_the_queue_stays_there_for_a_caller_that_can_come_back() {
     let first = host.host.start(host.request("write", json!({}))).await;
     gate.entered(1).await;
     let mut request = host.request("write", json!({}));
-    request.request_id = Some(RequestId::new("r"));
-    request.acknowledged = toolpost_core::AcknowledgementTiming::Early;
+    request.identity.request_id = Some(RequestId::new("r"));
+    request.delivery.acknowledged = toolpost_core::AcknowledgementTiming::Early;
     let second = host.host.start(request).await;
     let pending = second
         .answer_within(Some(Patience::Turn(SECOND)))

@@ -20,7 +20,7 @@ async fn a_call_passes_every_stage_and_costs_one_record() {
     let host = TestHost::with(greeter()).await;
     let (events, recorder) = CallEventRecorder::new(64);
     let mut request = host.request("greet", json!({ "name": "x" }));
-    request.listener = Some(std::sync::Arc::new(events));
+    request.delivery.listener = Some(std::sync::Arc::new(events));
     let answer = host.host.call(request).await;
     assert_eq!(answer.result().outcome, Outcome::Succeeded);
     assert_eq!(answer.result().disposition, Disposition::Inline);
@@ -97,7 +97,7 @@ async fn a_write_is_on_record_before_it_runs_and_an_early_answer_needs_one_recor
     ] {
         let host = TestHost::with(MockNativeTool::named("demo.act").class(class)).await;
         let mut request = host.request("act", json!({}));
-        request.acknowledged = acknowledged;
+        request.delivery.acknowledged = acknowledged;
         host.host.call(request).await;
         let kinds: Vec<RecordKind> = host
             .call_records()
@@ -351,7 +351,7 @@ async fn events_end_with_the_call_even_while_its_handle_is_held() {
     for tool in ["greet", "unknown"] {
         let (events, recorder) = CallEventRecorder::new(64);
         let mut request = host.request(tool, json!({ "name": "x" }));
-        request.listener = Some(std::sync::Arc::new(events));
+        request.delivery.listener = Some(std::sync::Arc::new(events));
         let handle = host.host.start(request).await;
         let heard = tokio::time::timeout(std::time::Duration::from_secs(10), recorder.all()).await;
         assert!(heard.is_ok_and(|events| !events.is_empty()), "{tool}");

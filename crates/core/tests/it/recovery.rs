@@ -17,9 +17,9 @@ async fn crash_inside(
     let gate = MockToolGate::new();
     let host = TestHost::with(tool.gate(&gate)).await;
     let mut request = host.request("act", arguments);
-    request.request_id = Some(RequestId::new("r1"));
+    request.identity.request_id = Some(RequestId::new("r1"));
     if early {
-        request.acknowledged = AcknowledgementTiming::Early;
+        request.delivery.acknowledged = AcknowledgementTiming::Early;
     }
     let handle = host.host.start(request).await;
     gate.entered(1).await;
@@ -91,7 +91,7 @@ async fn a_repeat_after_the_crash_gets_the_recovered_end() {
     let tool = MockNativeTool::named("demo.act").class(EffectClass::Write);
     let host = TestHost::on(journal, |b| b.tool(tool.clone())).await;
     let mut request = host.request("act", json!({}));
-    request.request_id = Some(RequestId::new("r1"));
+    request.identity.request_id = Some(RequestId::new("r1"));
     let answer = host.host.call(request).await;
     assert_eq!(answer.result().invocation_id, id);
     assert_eq!(answer.result().outcome, toolpost_model::Outcome::Unknown);

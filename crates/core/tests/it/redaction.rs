@@ -50,7 +50,7 @@ async fn sentinels_show_up_nowhere_and_the_tool_still_gets_the_real_value() {
             "login",
             json!({ "pin": ARGUMENT_SECRET, "note": HOST_SECRET, "fail": fail }),
         );
-        request.listener = Some(std::sync::Arc::new(events));
+        request.delivery.listener = Some(std::sync::Arc::new(events));
         let answer = host.host.call(request).await;
         assert_eq!(answer.result().is_error, fail);
         let mut everything = answer.json().to_owned();
@@ -154,8 +154,8 @@ async fn names_and_ids_are_no_way_around() {
         .unwrap();
     for tool in [HOST_SECRET, "act"] {
         let mut request = host.request(tool, json!({}));
-        request.correlation_id = Some(HOST_SECRET.to_owned());
-        request.request_id = Some(toolpost_model::RequestId::new(HOST_SECRET));
+        request.identity.correlation_id = Some(HOST_SECRET.to_owned());
+        request.identity.request_id = Some(toolpost_model::RequestId::new(HOST_SECRET));
         let answer = host.host.call(request).await;
         assert!(!answer.json().contains(HOST_SECRET), "{}", answer.json());
     }
@@ -191,7 +191,7 @@ async fn shown(pieces: &'static [&'static str]) -> (Vec<String>, ToolResult) {
     let host = TestHost::build(|b| b.tool(writer(pieces)).redactor(secrets)).await;
     let (events, recorder) = CallEventRecorder::new(64);
     let mut request = host.request("write", json!({}));
-    request.listener = Some(std::sync::Arc::new(events));
+    request.delivery.listener = Some(std::sync::Arc::new(events));
     let answer = host.host.call(request).await;
     let text = |event: toolpost_model::Event| match event.body {
         EventBody::Output(chunk) => Some(chunk.text),
@@ -354,7 +354,7 @@ async fn a_secret_that_is_a_word_of_the_record_leaves_the_record_whole() {
             "login",
             json!({ "password": word, "note": format!("it is {word}") }),
         );
-        request.correlation_id = Some("job-7".to_owned());
+        request.identity.correlation_id = Some("job-7".to_owned());
         let principal = request.session.principal().clone();
         let answer = host.host.call(request).await;
         assert_eq!(answer.result().outcome, Outcome::Succeeded, "{word}");

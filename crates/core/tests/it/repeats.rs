@@ -6,7 +6,7 @@ use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
 async fn start(host: &TestHost, id: &str, arguments: Value) -> toolpost_core::CallHandle {
     let mut request = host.request("act", arguments);
-    request.request_id = Some(RequestId::new(id));
+    request.identity.request_id = Some(RequestId::new(id));
     host.host.start(request).await
 }
 

@@ -451,7 +451,7 @@ async fn progress_is_heard_again() {
     let heard = async |host: &TestHost| {
         let (events, recorder) = CallEventRecorder::new(64);
         let mut request = host.request("busy", json!({}));
-        request.listener = Some(Arc::new(events));
+        request.delivery.listener = Some(Arc::new(events));
         assert_eq!(host.host.call(request).await.result().model_text(), "done");
         let told = recorder
             .all()

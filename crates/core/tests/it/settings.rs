@@ -227,7 +227,7 @@ async fn a_ceiling_bounds_the_wish_and_the_timeout_is_what_it_gets_without_one()
         (Some(500), 100_000, 200_000),
     ] {
         let mut request = host.request("left", json!({}));
-        request.timeout = wish.map(seconds);
+        request.times.timeout = wish.map(seconds);
         let left: u64 = host
             .host
             .call(request)

@@ -23,7 +23,7 @@ async fn at_the_deadline_the_work_is_stopped_and_the_guidance_is_honest() {
         )
         .await;
         let mut request = host.request("wait", json!({}));
-        request.timeout = Some(Duration::from_millis(50));
+        request.times.timeout = Some(Duration::from_millis(50));
         let answer = host.host.call(request).await;
         let error = answer.result().error.clone().unwrap();
         assert_eq!(
@@ -47,7 +47,7 @@ async fn nobody_gets_a_longer_deadline_than_the_ceiling() {
     })
     .await;
     let mut request = host.request("wait", json!({}));
-    request.timeout = Some(Duration::from_secs(3600));
+    request.times.timeout = Some(Duration::from_secs(3600));
     let answer = host.host.call(request).await;
     assert!(
         answer
@@ -91,7 +91,7 @@ async fn a_tool_that_listens_may_finish_and_then_the_truth_is_told() {
     let host = TestHost::with(tool).await;
     let (events, mut recorder) = CallEventRecorder::new(64);
     let mut request = host.request("listen", json!({}));
-    request.listener = Some(Arc::new(events));
+    request.delivery.listener = Some(Arc::new(events));
     let handle = host.host.start(request).await;
     while !matches!(
         recorder.next().await.unwrap().body,
@@ -118,7 +118,7 @@ async fn what_a_stopped_tool_still_has_to_say_is_shown() {
         });
     let host = TestHost::with(tool).await;
     let mut request = host.request("talk", json!({}));
-    request.timeout = Some(Duration::from_millis(50));
+    request.times.timeout = Some(Duration::from_millis(50));
     let answer = host.host.call(request).await;
     let result = answer.result();
     assert_eq!(
@@ -202,7 +202,7 @@ async fn a_full_queue_rejects_with_the_limits_name_and_loses_nothing_else() {
     gate.entered(1).await;
     let (events, mut recorder) = CallEventRecorder::new(64);
     let mut request = host.request("wait", json!({}));
-    request.listener = Some(Arc::new(events));
+    request.delivery.listener = Some(Arc::new(events));
     let waiting = host.host.start(request).await;
     while !matches!(
         recorder.next().await.unwrap().body,
@@ -237,7 +237,7 @@ async fn a_slow_reader_loses_events_not_time_and_the_hole_shows() {
     let host = TestHost::with(tool).await;
     let (events, recorder) = CallEventRecorder::new(8);
     let mut request = host.request("chatty", json!({}));
-    request.listener = Some(Arc::new(events));
+    request.delivery.listener = Some(Arc::new(events));
     let answer = host.host.call(request).await;
     assert_eq!(answer.result().outcome, Outcome::Succeeded);
     let seen = recorder.all().await;
@@ -318,7 +318,7 @@ async fn nobody_gets_more_time_than_the_operator_set_for_the_tool() {
         Some(Duration::from_millis(10)),
     ] {
         let mut request = host.request("wait", json!({}));
-        request.timeout = wished;
+        request.times.timeout = wished;
         let answer = host.host.call(request).await;
         let expected = if wished == Some(Duration::from_millis(10)) {
             "10 ms"
@@ -386,7 +386,7 @@ async fn a_panic_before_the_tool_runs_is_a_result_too_and_leaves_nothing_behind(
     let host = TestHost::with(Broken).await;
     for id in ["r1", "r1"] {
         let mut request = host.request("broken", json!({}));
-        request.request_id = Some(toolpost_model::RequestId::new(id));
+        request.identity.request_id = Some(toolpost_model::RequestId::new(id));
         let answer = host.host.call(request).await;
         let error = answer.result().error.as_ref().unwrap();
         assert_eq!(error.code, "panicked");

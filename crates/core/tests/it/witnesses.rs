@@ -111,7 +111,7 @@ async fn every_call_is_heard_redacted_numbered_and_to_its_end() {
     let scribe = Arc::new(Scribe::default());
     let host = host(vec![scribe.clone()]).await;
     let mut request = host.request("talk", json!({}));
-    request.request_id = Some(RequestId::new("r1"));
+    request.identity.request_id = Some(RequestId::new("r1"));
     host.host.call(request).await;
     let expected = [
         "talk begins with {}",
@@ -125,7 +125,7 @@ async fn every_call_is_heard_redacted_numbered_and_to_its_end() {
     // With a listener that hears stages, the numbers count those too; witnesses are not told them.
     let (sender, recorder) = CallEventRecorder::new(64);
     let mut request = host.request("talk", json!({}));
-    request.listener = Some(Arc::new(sender));
+    request.delivery.listener = Some(Arc::new(sender));
     host.host.call(request).await;
     let heard = recorder.all().await;
     let status = heard

@@ -14,12 +14,10 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use toolpost_a2e::{Body, ErrorCode, ErrorMessage, Message, OtherBody, projection};
 use toolpost_core::{
-    AcknowledgementTiming, CallHandleState, CallRequest, EventDelivery, EventInterest,
-    EventListener, Host, RecordedResult,
+    CallHandleState, CallRequest, EventDelivery, EventInterest, EventListener, Host,
+    RecordedResult, RequestIdentity,
 };
-use toolpost_model::{
-    ErrorClass, Event, EventBody, ModelInput, RequestId, SessionId, TraceContext,
-};
+use toolpost_model::{ErrorClass, Event, EventBody, ModelInput, SessionId, TraceContext};
 use toolpost_sources::PluginPort;
 use uuid::Uuid;
 
@@ -27,8 +25,7 @@ use super::{
     A2eServerFace,
     capability::A2ePeer,
     conversation::{A2eConversation, ConversationTransport, NotTaken},
-    outbox::RequestIdClaim,
-    tools::{behind, used_for_another},
+    tools::{begin, claim_id, request_id, used_for_another},
 };
 
 /// The namespace of the calls that messages become.
@@ -43,20 +40,9 @@ pub(super) async fn take(peer: &A2ePeer, message: Message) -> Result<(), NotTake
             ErrorMessage::new(ErrorCode::InvalidMessage, "no plugin takes this message").into(),
         );
     };
-    let key = if id.is_empty() {
-        format!("\u{0}{}", Uuid::new_v4().simple())
-    } else {
-        id.clone()
+    let Some(key) = claim_id(conversation, &id, digest(&kind, &fields))? else {
+        return Ok(());
     };
-    match conversation
-        .outbox
-        .begin(&key, Some(digest(&kind, &fields)))
-    {
-        RequestIdClaim::New => {}
-        RequestIdClaim::Same => return Ok(()),
-        RequestIdClaim::Other => return Err(used_for_another().into()),
-        RequestIdClaim::Behind => return Err(behind().into()),
-    }
     let span = |name: &str| fields.get(name).and_then(Value::as_str);
     let span =
         span("traceparent").and_then(|parent| TraceContext::parse(parent, span("tracestate")));
@@ -68,20 +54,16 @@ pub(super) async fn take(peer: &A2ePeer, message: Message) -> Result<(), NotTake
     arguments.extend(fields);
     let name = kind.strip_suffix("/req").unwrap_or(&kind);
     let input = ModelInput::value(Value::Object(arguments));
-    let mut call = CallRequest::new(
-        Arc::clone(&peer.session),
-        format!("{NAMESPACE}.{name}"),
-        input,
-    );
-    call.face = conversation.transport.face();
-    call.request_id = (!id.is_empty()).then(|| RequestId::new(id.as_str()));
-    call.trace = span.map(Box::new);
-    call.listener = Some(Arc::clone(&listener) as Arc<dyn EventListener>);
+    let tool = format!("{NAMESPACE}.{name}");
+    let call = CallRequest::new(Arc::clone(&peer.session), tool, input)
+        .identify(RequestIdentity {
+            request_id: request_id(&id),
+            trace: span.map(Box::new),
+            ..RequestIdentity::default()
+        })
+        .notify(Arc::clone(&listener) as Arc<dyn EventListener>);
     let told_early = conversation.transport == ConversationTransport::Http;
-    if told_early {
-        call.acknowledged = AcknowledgementTiming::OnceOnRecord;
-    }
-    let mut handle = peer.host().start(call).await;
+    let mut handle = begin(peer, call).await;
     match handle.standing() {
         CallHandleState::UnderWay => {
             // The answer goes to the session's next reader, so a reader that leaves does not end the call.

@@ -15,7 +15,7 @@ use toolpost_a2e::{
 };
 use toolpost_core::{
     AcknowledgementTiming, CallHandle, CallHandleState, CallRequest, EventDelivery, EventInterest,
-    EventListener, RecordedResult, ToolFilter,
+    EventListener, RecordedResult, RequestIdentity, ToolFilter,
 };
 use toolpost_model::{
     BoxFuture, ErrorClass, Event, InvocationId, ModelInput, RequestId, TraceContext,
@@ -156,19 +156,10 @@ async fn call(
             "`session_id` names another session",
         ));
     }
-    // A call without an id cannot be repeated, yet it is answered and counted like any other.
-    let key = if id.is_empty() {
-        format!("\u{0}{}", Uuid::new_v4().simple())
-    } else {
-        id.clone()
-    };
-    match conversation.outbox.begin(&key, Some(digest(&request))) {
-        RequestIdClaim::New => {}
-        RequestIdClaim::Same => return Ok(CapabilityResponse::Taken),
-        RequestIdClaim::Other => return Err(used_for_another()),
-        RequestIdClaim::Behind => return Err(behind()),
+    match claim_id(conversation, &id, digest(&request))? {
+        Some(key) => start(peer, key, id, request).await,
+        None => Ok(CapabilityResponse::Taken),
     }
-    start(peer, key, id, request).await
 }
 
 async fn start(
@@ -184,21 +175,20 @@ async fn start(
         Arc::clone(&peer.session),
         request.tool_name,
         request.arguments,
-    );
-    call.face = conversation.transport.face();
-    call.request_id = (!id.is_empty()).then(|| RequestId::new(id.as_str()));
-    call.correlation_id = Some(request.correlation_id).filter(|given| !given.is_empty());
-    call.trace = TraceContext::parse(&request.traceparent, Some(&request.tracestate)).map(Box::new);
-    call.timeout = Some(request.timeout);
-    call.total_time = Some(request.timeout);
+    )
+    .identify(RequestIdentity {
+        request_id: request_id(&id),
+        native_call_id: None,
+        correlation_id: Some(request.correlation_id).filter(|given| !given.is_empty()),
+        trace: TraceContext::parse(&request.traceparent, Some(&request.tracestate)).map(Box::new),
+    })
+    .notify(Arc::clone(&listener) as Arc<dyn EventListener>);
+    call.times.timeout = Some(request.timeout);
+    call.times.total_time = Some(request.timeout);
     call.batch = request.batch;
-    call.background = request.background;
-    call.listener = Some(Arc::clone(&listener) as Arc<dyn EventListener>);
+    call.delivery.background = request.background;
     let told_early = conversation.transport == ConversationTransport::Http;
-    if told_early {
-        call.acknowledged = AcknowledgementTiming::OnceOnRecord;
-    }
-    let mut handle = peer.host().start(call).await;
+    let mut handle = begin(peer, call).await;
     match handle.standing() {
         CallHandleState::Backgrounded => {
             handle.accepted().await;
@@ -228,6 +218,45 @@ async fn start(
     Ok(CapabilityResponse::Taken)
 }
 
+/// The id of a message. One without it cannot be repeated.
+pub(super) fn request_id(message: &str) -> Option<RequestId> {
+    (!message.is_empty()).then(|| RequestId::new(message))
+}
+
+/// Takes the id of a message for a request, and gives the key that its answer is kept under. `None`: the request is under
+/// way, or its answer is there.
+pub(super) fn claim_id(
+    conversation: &A2eConversation,
+    id: &str,
+    digest: u64,
+) -> Result<Option<String>, ErrorMessage> {
+    // A call without an id cannot be repeated, yet it is answered and counted like any other.
+    let key = if id.is_empty() {
+        format!("\u{0}{}", Uuid::new_v4().simple())
+    } else {
+        id.to_owned()
+    };
+    match conversation.outbox.begin(&key, Some(digest)) {
+        RequestIdClaim::New => Ok(Some(key)),
+        RequestIdClaim::Same => Ok(None),
+        RequestIdClaim::Other => Err(used_for_another()),
+        RequestIdClaim::Behind => Err(behind()),
+    }
+}
+
+/// Starts a call of the conversation. Over HTTP the message is answered before the call ends.
+pub(super) async fn begin(peer: &A2ePeer, call: CallRequest) -> CallHandle {
+    let transport = peer.conversation.transport;
+    let acknowledged = match transport {
+        ConversationTransport::Http => AcknowledgementTiming::OnceOnRecord,
+        ConversationTransport::Stdio
+        | ConversationTransport::Rejoined
+        | ConversationTransport::InProcess => AcknowledgementTiming::AtTheEnd,
+    };
+    let call = call.record_face(transport.face()).acknowledge(acknowledged);
+    peer.host().start(call).await
+}
+
 /// What makes two requests under one id the same.
 fn digest(request: &ToolCallRequest) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -243,7 +272,7 @@ pub(super) fn used_for_another() -> ErrorMessage {
     )
 }
 
-pub(super) fn behind() -> ErrorMessage {
+fn behind() -> ErrorMessage {
     ErrorMessage::new(
         ErrorCode::SlowReader,
         "the answers of this session are not being read; read them before calling more tools",

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolpost_core::{
     AcknowledgementTiming, CallHandle, CallHandleState, CallRequest, Explanation, Patience,
-    PendingCall, PendingCause, RecordedResult,
+    PendingCall, PendingCause, RecordedResult, RequestIdentity,
 };
 use toolpost_model::{
     BatchPlace, ErrorClass, InvocationId, ModelInput, NativeCallId, Outcome, RequestId,
@@ -61,24 +61,25 @@ pub(super) async fn call(
 ) -> Result<Response, HttpProblem> {
     let (head, body) = request.into_parts();
     let mut call = read_request(&shared, tool, query, &head, body).await?;
-    call.request_id = idempotency_key(&head.headers)?;
+    call.identity.request_id = idempotency_key(&head.headers)?;
     // A caller that can repeat its request will come back for the answer; one that cannot is gone for good.
-    let can_repeat = call.request_id.is_some();
-    if call.background {
+    let can_repeat = call.identity.request_id.is_some();
+    if call.delivery.background {
         return Ok(in_background(shared.host.start(call).await).await);
     }
     if !accepts_events(&head.headers) {
         let patience = call
+            .times
             .patience
             .take()
             .unwrap_or(Patience::Approval(shared.limits.patience));
         let (Patience::Approval(time) | Patience::Turn(time)) = patience;
-        call.nested_patience = Some(time);
+        call.times.nested_patience = Some(time);
         if !can_repeat {
-            call.patience = Some(patience);
+            call.times.patience = Some(patience);
             return Ok(respond(&shared.host.call(call).await));
         }
-        call.acknowledged = AcknowledgementTiming::Early;
+        let call = call.acknowledge(AcknowledgementTiming::Early);
         return Ok(
             match shared
                 .host
@@ -93,10 +94,11 @@ pub(super) async fn call(
         );
     }
     let (sender, events) = mpsc::channel(EVENT_BUFFER);
-    call.listener = Some(Arc::new(sender));
-    call.acknowledged = AcknowledgementTiming::Early;
     // Patience ends a call that cannot be found again; one that can stays, and only its stream ends.
-    let patience = call.patience.take_if(|_| can_repeat);
+    let patience = call.times.patience.take_if(|_| can_repeat);
+    let call = call
+        .notify(Arc::new(sender))
+        .acknowledge(AcknowledgementTiming::Early);
     let mut handle = shared.host.start(call).await;
     if can_repeat {
         handle.detach();
@@ -168,21 +170,25 @@ async fn read_request(
         .ok_or_else(|| HttpProblem::unauthorized("a token is required"))?;
     let input = arguments(&head.headers, body, shared.limits.body).await?;
     let session = session_of(&shared.host, principal, &head.headers).await?;
-    let mut call = CallRequest::new(session, tool, input);
-    call.face = head
+    let face = head
         .extensions
         .get::<RequestFace>()
         .map_or("http", |face| face.0);
-    call.native_call_id = native_call_id(&head.headers)?;
-    call.correlation_id = query.correlation_id;
-    call.trace = caller_span(&head.headers);
-    call.timeout = query
+    let mut call = CallRequest::new(session, tool, input)
+        .record_face(face)
+        .identify(RequestIdentity {
+            request_id: None,
+            native_call_id: native_call_id(&head.headers)?,
+            correlation_id: query.correlation_id,
+            trace: caller_span(&head.headers),
+        });
+    call.times.timeout = query
         .timeout
         .map(|given| seconds("timeout", given))
         .transpose()?;
-    call.patience = query.patience.map(patience).transpose()?;
+    call.times.patience = query.patience.map(patience).transpose()?;
     call.batch = query.batch.as_deref().map(place_in_batch).transpose()?;
-    call.background = query.background;
+    call.delivery.background = query.background;
     Ok(call)
 }
 

@@ -6,11 +6,12 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolpost_core::{
-    CallRequest, EventDelivery, EventInterest, EventListener, Patience, RecordedResult,
+    CallRequest, CallTimeLimits, EventDelivery, EventInterest, EventListener, Patience,
+    RecordedResult,
 };
 use toolpost_model::{
     ApprovalStatus, BoxFuture, ConsultKind, ConsultableCaller, ErrorClass, Event, EventBody,
-    InvocationId, LogLevel, ModelInput, NativeCallId, ToolProgress, ToolResult,
+    InvocationId, LogLevel, ModelInput, ToolProgress, ToolResult,
 };
 
 use super::{
@@ -101,19 +102,15 @@ pub(super) async fn run(
     meta: &mut RequestMeta,
     outlet: &ExchangeOutlet,
 ) -> McpCallAnswer {
-    let mut call = CallRequest::new(Arc::clone(&peer.session), tool, input);
-    call.face = peer.came_by;
-    call.correlation_id = meta.request_id.take();
-    call.native_call_id = call
-        .correlation_id
-        .as_deref()
-        .and_then(NativeCallId::bounded);
-    call.trace = meta.span.take();
-    call.meta = meta.for_the_tool();
     let bridge = Arc::new(ConsultBridge::to(peer, outlet));
-    call.caller = Some(Arc::clone(&bridge) as Arc<dyn ConsultableCaller>);
+    let patience = Patience::Approval(peer.face.settings.approval_wait);
+    let mut call = CallRequest::new(Arc::clone(&peer.session), tool, input)
+        .record_face(peer.came_by)
+        .identify(std::mem::take(&mut meta.identity))
+        .limit_times(CallTimeLimits::of_patience(patience))
+        .consult(Arc::clone(&bridge) as Arc<dyn ConsultableCaller>);
+    call.meta = meta.for_the_tool();
     let operator = peer.may_approve().then(|| Arc::clone(&bridge));
-    call.patience = Some(Patience::Approval(peer.face.settings.approval_wait));
     let wishes = Wishes {
         progress_token: meta.progress_token.take(),
         level: peer.level,
@@ -132,38 +129,19 @@ pub(super) async fn run(
     let answer = match operator {
         None => {
             if hears || may_come_back {
-                call.listener = Some(ear(None));
+                call = call.notify(ear(None));
             }
             peer.face.host.call(call).await
         }
         Some(operator) => {
             let (asks, asked) = mpsc::channel(4);
-            call.listener = Some(ear(Some(asks)));
-            with_operator(peer, call, operator, asked).await
+            with_operator(peer, call.notify(ear(Some(asks))), operator, asked).await
         }
     };
     let lacked = bridge
         .lacked()
         .filter(|_| peer.is_modern() && answer.result().is_error);
     McpCallAnswer { answer, lacked }
-}
-
-/// The same call once more. By then the answer to its question is there.
-fn same(call: &CallRequest) -> CallRequest {
-    let mut again = CallRequest::new(
-        Arc::clone(&call.session),
-        call.tool.clone(),
-        call.input.clone(),
-    );
-    again.face = call.face;
-    again.native_call_id.clone_from(&call.native_call_id);
-    again.correlation_id.clone_from(&call.correlation_id);
-    again.trace.clone_from(&call.trace);
-    again.meta.clone_from(&call.meta);
-    again.caller.clone_from(&call.caller);
-    again.patience = call.patience;
-    again.listener.clone_from(&call.listener);
-    again
 }
 
 /// Runs a call and puts what a person must say to it before the operator behind the client. The call waits no longer than
@@ -174,7 +152,8 @@ async fn with_operator(
     operator: Arc<ConsultBridge>,
     mut asked: mpsc::Receiver<InvocationId>,
 ) -> Arc<RecordedResult> {
-    let again = same(&call);
+    // By the time of the second one, the answer to its question is there.
+    let again = call.clone();
     let mut work = std::pin::pin!(peer.face.host.call(call));
     let mut asking: Option<BoxFuture<'static, bool>> = None;
     let answer = loop {

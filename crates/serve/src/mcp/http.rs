@@ -117,9 +117,9 @@ impl Came {
                 return refused(&self.face, Some(&id), fault, status);
             }
         };
-        asked.meta.request_id = Some(id.to_text());
-        if asked.meta.span.is_none() {
-            asked.meta.span = caller_span(&self.headers);
+        asked.meta.note_request_id(id.to_text());
+        if asked.meta.identity.trace.is_none() {
+            asked.meta.identity.trace = caller_span(&self.headers);
         }
         // One that says who asks and names no revision of its own is of the revision that has no such method.
         let is_stateless = asked.meta.version.is_some() && asked.wished_version.is_none();

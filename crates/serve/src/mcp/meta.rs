@@ -7,7 +7,8 @@ use serde::{
     de::{IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::{Map, Value};
-use toolpost_model::{ConsultKinds, LogLevel, TraceContext};
+use toolpost_core::RequestIdentity;
+use toolpost_model::{ConsultKinds, LogLevel, NativeCallId, TraceContext};
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -27,10 +28,8 @@ pub(super) struct RequestMeta {
     pub(super) capabilities: Option<Capabilities>,
     pub(super) log_level: Option<McpLogLevel>,
     pub(super) progress_token: Option<Value>,
-    /// The request's own id, for the record. Not said here, but known by whoever read this.
-    pub(super) request_id: Option<String>,
-    /// The span that the request is part of.
-    pub(super) span: Option<Box<TraceContext>>,
+    /// The span that is said here, and the request's own id, which [`RequestMeta::note_request_id`] adds.
+    pub(super) identity: RequestIdentity,
     /// What is no business of ours, for tools that speak the same.
     pub(super) rest: Map<String, Value>,
 }
@@ -108,6 +107,13 @@ impl RequestMeta {
         missing
     }
 
+    /// Adds the id of the request for the record. MCP's ids start anew with each connection, so they find no earlier
+    /// answer.
+    pub(super) fn note_request_id(&mut self, id: String) {
+        self.identity.native_call_id = NativeCallId::bounded(&id);
+        self.identity.correlation_id = Some(id);
+    }
+
     /// What is passed on to the tool.
     pub(super) fn for_the_tool(&mut self) -> Option<Box<Map<String, Value>>> {
         let rest = std::mem::take(&mut self.rest);
@@ -153,7 +159,7 @@ impl<'de> Deserialize<'de> for RequestMeta {
                     }
                 }
                 let span = parent.and_then(|parent| TraceContext::parse(&parent, state.as_deref()));
-                meta.span = span.map(Box::new);
+                meta.identity.trace = span.map(Box::new);
                 Ok(meta)
             }
         }

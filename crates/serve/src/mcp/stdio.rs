@@ -140,7 +140,7 @@ impl McpStdioClient {
     }
 
     async fn request(&self, id: &Id, method: &str, mut asked: McpRequest) -> Result<(), McpFault> {
-        asked.meta.request_id = Some(id.to_text());
+        asked.meta.note_request_id(id.to_text());
         if asked.method == McpMethod::Initialize {
             return self.initialize(id, &asked).await;
         }

@@ -9,7 +9,7 @@ use std::{
 
 use parking_lot::Mutex;
 use serde_json::json;
-use toolpost_core::{CallRequest, Patience, Session, SessionGuard};
+use toolpost_core::{CallRequest, CallTimeLimits, Patience, Session, SessionGuard};
 use toolpost_model::{ModelInput, SessionId};
 
 use super::{
@@ -184,9 +184,10 @@ async fn tell(face: &McpServerFace, session: &Arc<Session>, uri: &str, wish: Sub
         return;
     };
     let input = ModelInput::value(json!({ "uri": uri }));
-    let mut call = CallRequest::new(Arc::clone(session), tool.to_string(), input);
-    call.face = CAME_BY;
-    call.patience = Some(Patience::Approval(Duration::ZERO));
+    let patience = Patience::Approval(Duration::ZERO);
+    let call = CallRequest::new(Arc::clone(session), tool.to_string(), input)
+        .record_face(CAME_BY)
+        .limit_times(CallTimeLimits::of_patience(patience));
     let answer = face.host.call(call).await;
     if let Some(error) = &answer.result().error {
         tracing::info!(%error.message, "a source could not be told who wants its news");

@@ -48,10 +48,8 @@ pub(crate) fn request_as(host: &TestHost, who: &str, arguments: Value) -> CallRe
 }
 
 pub(crate) async fn call_within(host: &TestHost, time: Duration, arguments: Value) -> ToolResult {
-    let request = CallRequest {
-        timeout: Some(time),
-        ..host.request("echo", arguments)
-    };
+    let mut request = host.request("echo", arguments);
+    request.times.timeout = Some(time);
     host.host.call(request).await.result().clone()
 }
 

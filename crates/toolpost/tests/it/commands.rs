@@ -378,7 +378,7 @@ async fn the_operator_s_time_limit_holds() {
     let shop = shop(declared).await;
     let wire = Tripwire::lay(&shop, "wire");
     let mut request = shop.host.request("try", json!({}));
-    request.timeout = Some(Duration::from_secs(50));
+    request.times.timeout = Some(Duration::from_secs(50));
     let answer = shop.host.host.call(request).await;
     assert_eq!(answer.result().outcome, Outcome::TimedOut);
     assert_eq!(text(answer.result()), "begun\n[stopped]");

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolpost_amplifier::{ModuleId, ModuleKind, PlannedModule};
-use toolpost_core::CallRequest;
 use toolpost_model::{ErrorClass, Principal, ResultContent, ToolError, ToolResult};
 use toolpost_sources::{GrpcModule, GrpcSettings, ServiceHealth};
 use toolpost_testkit::TestHost;
@@ -150,10 +149,8 @@ async fn a_deadline_and_a_cancel_reach_a_service_written_with_grpcio() {
     let peer = Peer::start(folder.path(), 0);
     let host = host_of(&peer, json!({})).await;
     let wait = || host.request("worker", json!({ "do": "wait" }));
-    let short = CallRequest {
-        timeout: Some(Duration::from_millis(400)),
-        ..wait()
-    };
+    let mut short = wait();
+    short.times.timeout = Some(Duration::from_millis(400));
     let late = host.host.call(short).await;
     assert_eq!(error(late.result()).class, ErrorClass::Timeout);
     peer.until("waiting deadline");

@@ -146,7 +146,7 @@ impl Workshop {
     pub(crate) fn watched(&self, tool: &str, arguments: Value) -> (CallRequest, CallEventRecorder) {
         let (events, recorder) = CallEventRecorder::new(4096);
         let mut request = self.host.request(tool, arguments);
-        request.listener = Some(Arc::new(events));
+        request.delivery.listener = Some(Arc::new(events));
         (request, recorder)
     }
 }

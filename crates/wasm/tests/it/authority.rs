@@ -3,7 +3,6 @@
 use std::{path::PathBuf, sync::Arc};
 
 use serde_json::json;
-use toolpost_core::{CallRequest, EventListener};
 use toolpost_model::{
     EffectClass, EventBody, OutputStream, ResourceAccess, Source as _, TraceContext,
 };
@@ -57,7 +56,7 @@ async fn an_instance_of_one_call_runs_under_its_span_and_a_kept_one_under_none()
     }
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let mut request = host.request("look", json!({}));
-    request.trace = TraceContext::parse(parent, Some("vendor=1")).map(Box::new);
+    request.identity.trace = TraceContext::parse(parent, Some("vendor=1")).map(Box::new);
     let seen = host
         .host
         .call(request)
@@ -157,11 +156,7 @@ async fn what_calls_can_do_follows_from_the_grants() {
 async fn what_a_component_prints_becomes_events_without_terminal_sequences() {
     let host = Workshop::new().host(WORLD, WasmSettings::default()).await;
     let (listener, events) = CallEventRecorder::new(64);
-    let listener = Some(Arc::new(listener) as Arc<dyn EventListener>);
-    let request = CallRequest {
-        listener,
-        ..host.request("print", json!({}))
-    };
+    let request = host.request("print", json!({})).notify(Arc::new(listener));
     assert!(host.host.call(request).await.result().outcome.is_success());
     let printed: Vec<_> = events
         .all()

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
-use toolpost_core::{CallRequest, EventListener};
 use toolpost_model::{ErrorClass, EventBody, Principal, Stage, ToolResult};
 use toolpost_testkit::{CallEventRecorder, TestHost};
 use toolpost_wasm::WasmSettings;
@@ -12,11 +11,8 @@ use crate::workshop::{BEHAVIOURS, WORLD, Workshop};
 
 /// A call that has a moment.
 async fn call_briefly(host: &TestHost, tool: &str) -> ToolResult {
-    let timeout = Some(Duration::from_millis(200));
-    let request = CallRequest {
-        timeout,
-        ..host.request(tool, json!({}))
-    };
+    let mut request = host.request(tool, json!({}));
+    request.times.timeout = Some(Duration::from_millis(200));
     host.host.call(request).await.result().clone()
 }
 
@@ -111,14 +107,8 @@ async fn a_cancel_ends_a_guest_that_computes_and_one_that_waits() {
     for (fixture, tool) in [(BEHAVIOURS, "spin"), (WORLD, "sleep")] {
         let host = Workshop::new().host(fixture, WasmSettings::default()).await;
         let (listener, mut events) = CallEventRecorder::new(64);
-        let listener = Some(Arc::new(listener) as Arc<dyn EventListener>);
-        let running = host
-            .host
-            .start(CallRequest {
-                listener,
-                ..host.request(tool, json!({}))
-            })
-            .await;
+        let request = host.request(tool, json!({})).notify(Arc::new(listener));
+        let running = host.host.start(request).await;
         while !matches!(
             events.next().await.unwrap().body,
             EventBody::Stage {

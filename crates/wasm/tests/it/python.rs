@@ -15,7 +15,6 @@ use std::{
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
-use toolpost_core::{CallRequest, EventListener};
 use toolpost_model::{ErrorClass, EventBody, Principal, Stage};
 use toolpost_testkit::{CallEventRecorder, TestHost};
 use toolpost_wasm::{DirectoryAccess, DirectoryGrant, InstanceUse, WasmModules, WasmSettings};
@@ -200,11 +199,7 @@ async fn a_python_component_serves_its_tools() {
 async fn what_it_prints_is_told_and_what_it_raises_is_shown() {
     let host = host(json!({}), WasmSettings::default()).await;
     let (listener, events) = CallEventRecorder::new(64);
-    let listener = Some(Arc::new(listener) as Arc<dyn EventListener>);
-    let request = CallRequest {
-        listener,
-        ..host.request("crash", json!({}))
-    };
+    let request = host.request("crash", json!({})).notify(Arc::new(listener));
     let result = host.host.call(request).await.result().clone();
     let text = result.model_text();
     assert!(
@@ -325,25 +320,16 @@ async fn variables_and_connections_are_granted_one_by_one() {
 #[tokio::test]
 async fn a_guest_that_sleeps_is_stopped() {
     let host = host(json!({}), WasmSettings::default()).await;
-    let timeout = Some(Duration::from_millis(500));
-    let request = CallRequest {
-        timeout,
-        ..host.request("sleep", json!({}))
-    };
+    let mut request = host.request("sleep", json!({}));
+    request.times.timeout = Some(Duration::from_millis(500));
     assert_eq!(
         host.host.call(request).await.result().error_class(),
         Some(ErrorClass::Timeout)
     );
 
     let (listener, mut events) = CallEventRecorder::new(64);
-    let listener = Some(Arc::new(listener) as Arc<dyn EventListener>);
-    let running = host
-        .host
-        .start(CallRequest {
-            listener,
-            ..host.request("sleep", json!({}))
-        })
-        .await;
+    let sleeping = host.request("sleep", json!({})).notify(Arc::new(listener));
+    let running = host.host.start(sleeping).await;
     while !matches!(
         events.next().await.unwrap().body,
         EventBody::Stage {

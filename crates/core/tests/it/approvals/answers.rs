@@ -20,7 +20,7 @@ async fn a_yes_lets_the_call_run_once_and_the_record_tells_the_story() {
     let host = host(&tool).await;
     let (events, recorder) = CallEventRecorder::new(64);
     let mut request = host.request("act", target("main"));
-    request.listener = Some(Arc::new(events));
+    request.delivery.listener = Some(Arc::new(events));
     let handle = host.host.start(request).await;
     let asked = question(&host.host).await;
     assert_eq!(asked.ask_id, handle.invocation_id());
@@ -146,7 +146,7 @@ async fn a_deadline_does_not_run_while_a_person_thinks() {
     let tool = act();
     let host = host(&tool).await;
     let mut request = host.request("act", target("main"));
-    request.timeout = Some(Duration::from_millis(50));
+    request.times.timeout = Some(Duration::from_millis(50));
     let handle = host.host.start(request).await;
     let asked = question(&host.host).await;
     tokio::time::sleep(Duration::from_secs(300)).await;

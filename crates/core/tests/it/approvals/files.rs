@@ -97,7 +97,7 @@ async fn in_the_next_life(journal: &Arc<MemoryJournal>, tool: &Runner) -> TestHo
 /// Calls and does not wait for an answer.
 async fn impatient(host: &TestHost, arguments: Value) -> ToolResult {
     let mut request = host.request("act", arguments);
-    request.patience = Some(toolpost_core::Patience::Approval(Duration::ZERO));
+    request.times.patience = Some(toolpost_core::Patience::Approval(Duration::ZERO));
     host.host.call(request).await.result().clone()
 }
 

@@ -14,7 +14,7 @@ use super::{
 /// Calls and stops waiting at once. Returns the question, which stays.
 async fn impatient(host: &TestHost, arguments: Value) -> toolpost_model::PermissionRequest {
     let mut request = host.request("act", arguments);
-    request.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(10)));
+    request.times.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(10)));
     let answer = host.host.call(request).await;
     let error = answer.result().error.clone().unwrap();
     assert_eq!(
@@ -34,7 +34,7 @@ async fn impatient(host: &TestHost, arguments: Value) -> toolpost_model::Permiss
 
 async fn in_a_moment(host: &TestHost, arguments: Value) -> ToolResult {
     let mut request = host.request("act", arguments);
-    request.patience = Some(toolpost_core::Patience::Turn(Duration::from_secs(60)));
+    request.times.patience = Some(toolpost_core::Patience::Turn(Duration::from_secs(60)));
     host.host.call(request).await.result().clone()
 }
 
@@ -61,7 +61,7 @@ async fn a_late_yes_is_good_for_one_call_of_the_same_caller() {
 
     let mut stranger = host.request("act", target("main"));
     stranger.session = host.host.default_session(&Principal::agent("other"));
-    stranger.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(10)));
+    stranger.times.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(10)));
     let refused = host.host.call(stranger).await;
     assert_eq!(
         refused.result().error_class(),
@@ -82,7 +82,7 @@ async fn a_late_yes_is_good_for_one_call_of_the_same_caller() {
     assert_eq!(started["approval"]["spent"], true);
 
     let mut again = host.request("act", target("main"));
-    again.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(10)));
+    again.times.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(10)));
     let again = host.host.call(again).await;
     assert_eq!(
         again.result().error_class(),
@@ -94,7 +94,7 @@ async fn a_late_yes_is_good_for_one_call_of_the_same_caller() {
 
 async fn impatient_other(host: &TestHost) -> ToolResult {
     let mut request = host.request("act", target("branch"));
-    request.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(10)));
+    request.times.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(10)));
     host.host.call(request).await.result().clone()
 }
 
@@ -172,7 +172,7 @@ async fn a_call_that_ends_before_it_runs_has_not_used_its_yes() {
         .await;
     gate.entered(1).await;
     let mut request = host.request("act", target("main"));
-    request.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(10)));
+    request.times.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(10)));
     let queued = host.host.call(request).await;
     assert_eq!(queued.result().error_class(), Some(ErrorClass::Queued));
     gate.let_through(1);

@@ -154,7 +154,7 @@ async fn a_caller_that_waits_no_longer_leaves_the_others_waiting() {
     let patient = start(&host, target("main")).await;
     question(&host.host).await;
     let mut request = host.request("act", target("main"));
-    request.patience = Some(toolpost_core::Patience::Turn(Duration::from_secs(1)));
+    request.times.patience = Some(toolpost_core::Patience::Turn(Duration::from_secs(1)));
     let answer = host.host.call(request).await;
     assert_eq!(
         answer.result().error_class(),

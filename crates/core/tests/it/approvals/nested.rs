@@ -55,9 +55,9 @@ async fn a_nested_call_waits_no_longer_than_whoever_waits_for_the_call_above() {
     let host = host(&inner, None).await;
     for nested in [None, Some(Duration::ZERO)] {
         let mut request = host.request("outer", json!({}));
-        request.nested_patience = nested;
+        request.times.nested_patience = nested;
         if nested.is_none() {
-            request.patience = Some(toolpost_core::Patience::Approval(Duration::ZERO));
+            request.times.patience = Some(toolpost_core::Patience::Approval(Duration::ZERO));
         }
         let answer = host.host.call(request).await;
         assert_eq!(

@@ -228,7 +228,7 @@ async fn patience_that_runs_out_while_a_yes_is_written_down_does_not_waste_it() 
     let held = Held::at(RecordKind::Decided, &Arc::default());
     let host = on(&held, &tool).await;
     let mut request = host.request("act", target("main"));
-    request.patience = Some(toolpost_core::Patience::Turn(Duration::from_secs(60)));
+    request.times.patience = Some(toolpost_core::Patience::Turn(Duration::from_secs(60)));
     let handle = host.host.start(request).await;
     let id = question(&host.host).await.ask_id;
     let deciding = host.host.clone();
@@ -334,7 +334,7 @@ async fn who_comes_while_a_late_yes_is_written_down_uses_it_and_it_is_gone() {
     let held = Held::at(RecordKind::Decided, &Arc::default());
     let host = on(&held, &tool).await;
     let mut request = host.request("act", target("main"));
-    request.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(1)));
+    request.times.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(1)));
     host.host.call(request).await;
     let id = question(&host.host).await.ask_id;
     let deciding = host.host.clone();

@@ -154,7 +154,7 @@ async fn a_resumed_call_runs_with_what_hooks_had_made_of_it_and_is_not_shown_to_
         let build = |builder| asking(builder, &tool).hook(Counting);
         let host = TestHost::build(build).await;
         let mut request = host.request("act", json!({ "n": 1 }));
-        request.acknowledged = acknowledged;
+        request.delivery.acknowledged = acknowledged;
         let _handle = host.host.start(request).await;
         let id = question(&host.host).await.ask_id;
         let host = TestHost::on(crashed(&host.journal).await, build).await;
@@ -209,7 +209,7 @@ async fn a_repeat_of_the_request_waits_for_the_call_that_was_resumed() {
     let first = host(&tool).await;
     let request = |host: &TestHost| {
         let mut request = host.request("act", target("main"));
-        request.request_id = Some(RequestId::new("r1"));
+        request.identity.request_id = Some(RequestId::new("r1"));
         request
     };
     let _handle = first.host.start(request(&first)).await;
@@ -230,7 +230,7 @@ async fn a_host_without_anybody_to_ask_leaves_the_question_to_one_that_has() {
     let tool = act();
     let first = host(&tool).await;
     let mut request = first.request("act", target("main"));
-    request.request_id = Some(RequestId::new("r1"));
+    request.identity.request_id = Some(RequestId::new("r1"));
     let _handle = first.host.start(request).await;
     let id = question(&first.host).await.ask_id;
     let build = |builder| asking(builder, &tool).approvals(Approvals::Nobody);
@@ -243,7 +243,7 @@ async fn a_host_without_anybody_to_ask_leaves_the_question_to_one_that_has() {
         .unwrap();
     assert_eq!(view.stage, Some(Stage::AwaitApproval));
     let mut repeat = alone.request("act", target("main"));
-    repeat.request_id = Some(RequestId::new("r1"));
+    repeat.identity.request_id = Some(RequestId::new("r1"));
     let told = alone.host.call(repeat).await;
     assert_eq!(
         told.result().error_class(),
@@ -260,7 +260,7 @@ async fn a_host_that_goes_tells_who_waits_to_come_again_and_keeps_the_question()
     let tool = act();
     let first = host(&tool).await;
     let mut request = first.request("act", target("main"));
-    request.request_id = Some(RequestId::new("r1"));
+    request.identity.request_id = Some(RequestId::new("r1"));
     let handle = first.host.start(request).await;
     let id = question(&first.host).await.ask_id;
     settle(&first).await;
@@ -283,7 +283,7 @@ async fn a_host_that_goes_tells_who_waits_to_come_again_and_keeps_the_question()
     assert_eq!(tool.call_count(), 0);
     // Under the same request id or another: the host had not taken it.
     let mut again = host.request("act", target("main"));
-    again.request_id = Some(RequestId::new("r1"));
+    again.identity.request_id = Some(RequestId::new("r1"));
     let answer = host.host.call(again).await;
     assert_eq!(
         (answer.result().outcome, tool.call_count()),
@@ -297,7 +297,7 @@ async fn a_call_in_the_background_stays_open_when_its_host_goes_and_goes_on_with
     let tool = act();
     let first = host(&tool).await;
     let mut request = first.request("act", target("main"));
-    request.background = true;
+    request.delivery.background = true;
     let handle = first.host.start(request).await;
     handle.accepted().await;
     let id = handle.invocation_id();
@@ -325,7 +325,7 @@ async fn a_kept_question_and_a_kept_answer_outlive_hosts_and_are_used_once() {
     let tool = act();
     let first = host(&tool).await;
     let mut request = first.request("act", target("main"));
-    request.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(1)));
+    request.times.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(1)));
     first.host.call(request).await;
     let id = question(&first.host).await.ask_id;
 

@@ -74,7 +74,7 @@ async fn a_yes_for_the_session_is_for_the_session() {
     host.host
         .replace_policy(Arc::new(Engine::new(PermissionMode::Default, &["ask act"])));
     let mut request = host.request("act", target("fourth"));
-    request.patience = Some(toolpost_core::Patience::Turn(
+    request.times.patience = Some(toolpost_core::Patience::Turn(
         std::time::Duration::from_millis(1),
     ));
     assert_eq!(

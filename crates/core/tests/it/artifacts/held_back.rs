@@ -68,7 +68,7 @@ impl Story {
         let host = TestHost::build(|builder| builder.tool(Keeper).tool(Reader).hook(hook)).await;
         let (events, recorder) = CallEventRecorder::new(64);
         let mut request = host.request("keep", json!({ "pieces": { "a": ["secret plan"] } }));
-        request.listener = Some(Arc::new(events));
+        request.delivery.listener = Some(Arc::new(events));
         let meanwhile = async {
             let id = ArtifactId {
                 invocation: asks.recv().await.unwrap(),

@@ -265,8 +265,8 @@ async fn a_call_that_is_recovered_after_a_crash_is_put_to_the_authority_anew() {
     )
     .await;
     let mut request = first.request("act", json!({}));
-    request.request_id = Some(RequestId::new("r1"));
-    request.acknowledged = AcknowledgementTiming::Early;
+    request.identity.request_id = Some(RequestId::new("r1"));
+    request.delivery.acknowledged = AcknowledgementTiming::Early;
     let _handle = first.host.start(request).await;
     gate.entered(1).await;
     for (vote, runs) in [(Allow, 1), (Deny, 0)] {
@@ -306,7 +306,7 @@ async fn a_call_is_acknowledged_before_its_authority_has_answered() {
     )
     .await;
     let mut request = host.request("act", json!({}));
-    request.acknowledged = AcknowledgementTiming::OnceOnRecord;
+    request.delivery.acknowledged = AcknowledgementTiming::OnceOnRecord;
     let handle = host.host.start(request).await;
     handle.accepted().await;
     assert_eq!(

@@ -46,13 +46,13 @@ async fn a_call_has_its_callers_own_id_and_two_calls_may_share_one() {
     let native = NativeCallId::bounded("toolu_01A").unwrap();
     for key in [Some("k1"), None, None] {
         let mut request = host.request("read", json!({}));
-        request.native_call_id = Some(native.clone());
-        request.request_id = key.map(RequestId::new);
+        request.identity.native_call_id = Some(native.clone());
+        request.identity.request_id = key.map(RequestId::new);
         let answer = host.host.start(request).await.answer().await;
         assert_eq!(answer.result().outcome, Outcome::Succeeded);
     }
     let mut request = host.request("read", json!({}));
-    request.request_id = Some(RequestId::new("k2"));
+    request.identity.request_id = Some(RequestId::new("k2"));
     host.host.start(request).await.answer().await;
     host.call("read", json!({})).await;
 
@@ -278,11 +278,11 @@ async fn a_request_id_that_the_host_made_is_no_callers_id() {
     for face in ["a2a", "http"] {
         let mut request = host.request("read", json!({}));
         request.face = face;
-        request.request_id = Some(RequestId::new(format!("[\"message\",\"{face}\"]")));
+        request.identity.request_id = Some(RequestId::new(format!("[\"message\",\"{face}\"]")));
         host.host.start(request).await.answer().await;
     }
     let mut request = host.request("read", json!({}));
-    request.request_id = Some(RequestId::new("k".repeat(300)));
+    request.identity.request_id = Some(RequestId::new("k".repeat(300)));
     host.host.start(request).await.answer().await;
     let lines = exported(&host).await;
     let ids: Vec<&Value> = invocations(&lines)

@@ -86,7 +86,7 @@ async fn a_call_without_a_trace_begins_its_own_and_its_calls_are_children() {
 async fn a_callers_trace_is_kept_and_passed_down() {
     let host = host().await;
     let mut request = host.request("outer", json!({}));
-    request.trace = TraceContext::parse(PARENT, Some("vendor=1")).map(Box::new);
+    request.identity.trace = TraceContext::parse(PARENT, Some("vendor=1")).map(Box::new);
     let answer = host.host.call(request).await;
     let text = answer.result().model_text();
     let id = answer.result().invocation_id;

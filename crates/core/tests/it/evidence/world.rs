@@ -189,7 +189,7 @@ async fn first_life(journal: &Arc<MemoryJournal>) {
     host.host.cancel(waits.invocation_id(), &operator());
     waits.answer().await;
     let mut late = host.request("waits", json!({}));
-    late.timeout = Some(Duration::from_millis(1));
+    late.times.timeout = Some(Duration::from_millis(1));
     host.host.call(late).await;
 
     let mut handles = Vec::new();

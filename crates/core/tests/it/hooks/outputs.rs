@@ -327,7 +327,7 @@ async fn a_message_is_an_event_and_on_record() {
     .await;
     let (events, recorder) = CallEventRecorder::new(64);
     let mut request = host.request("act", json!({}));
-    request.listener = Some(std::sync::Arc::new(events));
+    request.delivery.listener = Some(std::sync::Arc::new(events));
     host.host.call(request).await;
     let events = recorder.all().await;
     let line = events.iter().find_map(|event| match &event.body {

@@ -28,7 +28,7 @@ async fn call(tool: &MockNativeTool, probe: Probe) -> (toolpost_model::ToolResul
     let (events, recorder) = CallEventRecorder::new(64);
     let arguments = json!({ "pin": PIN, "note": format!("use {TOKEN}"), "n": 1 });
     let mut request = host.request("login", arguments);
-    request.listener = Some(std::sync::Arc::new(events));
+    request.delivery.listener = Some(std::sync::Arc::new(events));
     let answer = host.host.call(request).await;
     let mut everything = answer.json().to_owned();
     for event in recorder.all().await {

@@ -78,7 +78,7 @@ async fn a_caller_that_stops_waiting_for_a_hook_is_told_that_nothing_ran() {
     let tool = act();
     let host = host(&tool, [probe]).await;
     let mut request = host.request("act", json!({}));
-    request.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(20)));
+    request.times.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(20)));
     let answer = host.host.call(request).await;
     assert_eq!(
         (answer.result().error_class(), tool.call_count()),

@@ -33,7 +33,7 @@ async fn host(
 /// Whether a call runs without a question.
 async fn runs(host: &TestHost, tool: &str) -> bool {
     let mut request = host.request(tool, json!({}));
-    request.patience = Some(Patience::Turn(std::time::Duration::from_millis(1)));
+    request.times.patience = Some(Patience::Turn(std::time::Duration::from_millis(1)));
     let answer = host.host.call(request).await;
     match answer.result().outcome {
         Outcome::Succeeded => true,

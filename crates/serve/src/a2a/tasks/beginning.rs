@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolpost_a2a::wire::{A2aRefusal, ErrorCode};
 use toolpost_core::{
-    AcknowledgementTiming, CallHandle, CallHandleState, CallOnRecord, CallRequest, Session,
+    AcknowledgementTiming, CallHandle, CallHandleState, CallOnRecord, CallRequest, RequestIdentity,
+    Session,
 };
 use toolpost_model::{
     InvocationId, ModelInput, NativeCallId, RequestId, TraceContext, canonical_json,
@@ -172,9 +173,10 @@ impl Begin {
         for call in &self.calls {
             // The card tells of every tool, also of those that others must look for first.
             let _ = face.host.show(&self.session, &call.tool).await;
-            let mut request = self.request(face, call, id, mark);
             let (listener, events) = ModuleEventListener::new();
-            request.listener = Some(Arc::new(listener));
+            let request = self
+                .request(face, call, id, mark)
+                .notify(Arc::new(listener));
             module_events.push(events);
             handles.push(face.host.start(request).await);
         }
@@ -223,15 +225,16 @@ impl Begin {
         mark: &MessageFingerprint,
     ) -> CallRequest {
         let input = ModelInput::value(call.input.clone());
-        let mut request = CallRequest::new(Arc::clone(&self.session), call.tool.clone(), input);
-        request.face = FACE;
-        request.request_id = Some(self.request_id(face, call, mark));
-        request.native_call_id = NativeCallId::bounded(&call.tool_call_id);
-        request.correlation_id = Some(task.to_owned());
-        request.trace.clone_from(&self.span);
-        request.acknowledged = AcknowledgementTiming::Early;
-        request.background = true;
-        request
+        CallRequest::new(Arc::clone(&self.session), call.tool.clone(), input)
+            .record_face(FACE)
+            .identify(RequestIdentity {
+                request_id: Some(self.request_id(face, call, mark)),
+                native_call_id: NativeCallId::bounded(&call.tool_call_id),
+                correlation_id: Some(task.to_owned()),
+                trace: self.span.clone(),
+            })
+            .acknowledge(AcknowledgementTiming::Early)
+            .run_in_background()
     }
 
     /// The call, once it is on record: nobody hears of a task before that.

@@ -87,7 +87,7 @@ async fn what_a_server_answers_is_carried_through() {
     let meta = json!({ "example/y": 2, "progressToken": 9, "io.modelcontextprotocol/z": 1 });
     request.meta = Some(Box::new(meta.as_object().unwrap().clone()));
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    request.trace = TraceContext::parse(parent, Some("vendor=1")).map(Box::new);
+    request.identity.trace = TraceContext::parse(parent, Some("vendor=1")).map(Box::new);
     let result = stage.test.host.call(request).await.result().clone();
     // The server is called under the span of the call, in the trace of its caller.
     let span = format!(
@@ -187,7 +187,7 @@ async fn a_server_asks_the_caller_in_both_eras() {
     ] {
         let stage = Stage::new(mode).await;
         let mut request = stage.test.request("fix__ask", json!({}));
-        request.caller = Some(Arc::new(Person(accepted.clone())));
+        request.delivery.caller = Some(Arc::new(Person(accepted.clone())));
         let result = stage.test.host.call(request).await.result().clone();
         let said: Value = serde_json::from_str(&result.model_text()).unwrap();
         assert_eq!(

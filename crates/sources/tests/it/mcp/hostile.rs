@@ -105,7 +105,7 @@ impl ConsultableCaller for Absent {
 async fn questions_that_a_server_withdraws_wait_for_nobody() {
     let stage = Stage::new("retracts").await;
     let mut request = stage.test.request("fix__retract", json!({}));
-    request.caller = Some(Arc::new(Absent));
+    request.delivery.caller = Some(Arc::new(Absent));
     let result = stage.test.host.call(request).await.result().clone();
     assert_eq!(result.model_text(), "never mind", "{result:?}");
     assert_eq!(

@@ -135,7 +135,7 @@ impl Stage {
 
     pub(crate) async fn call_within(&self, tool: &str, within: Duration) -> ToolResult {
         let mut request = self.test.request(tool, serde_json::json!({}));
-        request.timeout = Some(within);
+        request.times.timeout = Some(within);
         self.test.host.call(request).await.result().clone()
     }
 
@@ -147,7 +147,7 @@ impl Stage {
     ) -> (ToolResult, Vec<EventBody>) {
         let (ear, mut events) = Ear::new();
         let mut request = self.test.request(tool, arguments);
-        request.listener = Some(Arc::new(ear));
+        request.delivery.listener = Some(Arc::new(ear));
         let result = self.test.host.call(request).await.result().clone();
         let mut heard = Vec::new();
         while let Ok(event) = events.try_recv() {

@@ -25,13 +25,13 @@ async fn beside_a_stopped_call(stage: &Stage, same_session: bool) -> (ToolResult
         }
     };
     let mut stopped = CallRequest::new(session, "fix__linger", ModelInput::value(json!({})));
-    stopped.timeout = Some(Duration::from_millis(500));
+    stopped.times.timeout = Some(Duration::from_millis(500));
     let (ear, mut events) = Ear::new();
     let mut running = stage.test.request("fix__outlast", json!({}));
-    running.caller = Some(Arc::new(Person(
+    running.delivery.caller = Some(Arc::new(Person(
         json!({ "action": "accept", "content": { "name": "ada" } }),
     )));
-    running.listener = Some(Arc::new(ear));
+    running.delivery.listener = Some(Arc::new(ear));
     let (stopped, running) =
         tokio::join!(stage.test.host.call(stopped), stage.test.host.call(running));
     assert_eq!(stopped.result().outcome, Outcome::TimedOut);
@@ -58,7 +58,7 @@ async fn what_a_stopped_call_says_reaches_no_other_session() {
     assert!(!heard.iter().any(strange), "{heard:?}");
     // Nothing was heard of that call yet, so the next question could be its own, too.
     let mut asks = stage.test.request("fix__ask", json!({}));
-    asks.caller = Some(Arc::new(Person(json!({ "action": "accept" }))));
+    asks.delivery.caller = Some(Arc::new(Person(json!({ "action": "accept" }))));
     let asked = stage.test.host.call(asks).await.result().model_text();
     assert!(asked.contains("which call this belongs to"), "{asked}");
 }

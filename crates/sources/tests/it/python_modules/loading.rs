@@ -319,7 +319,7 @@ async fn a_module_that_hung_once_is_not_tried_again() {
         let session = stage.session(who).await;
         let mut request = CallRequest::new(session, "count_mounts", ModelInput::value(json!({})));
         // Less than the module would take.
-        request.timeout = Some(Duration::from_millis(2500));
+        request.times.timeout = Some(Duration::from_millis(2500));
         let counted = stage.test.host.call(request).await.result().clone();
         assert_eq!(counted.outcome, Outcome::Succeeded, "{who}: {counted:?}");
     }

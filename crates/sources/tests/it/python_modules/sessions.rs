@@ -134,7 +134,7 @@ async fn a_mount_outlives_the_call_that_began_it() {
         1
     );
     let mut request = CallRequest::new(Arc::clone(&second), "slow", ModelInput::value(json!({})));
-    request.timeout = Some(Duration::from_millis(300));
+    request.times.timeout = Some(Duration::from_millis(300));
     let stopped = stage.test.host.call(request).await.result().clone();
     assert_eq!(stopped.outcome, Outcome::TimedOut);
     let counted = stage

@@ -219,7 +219,7 @@ impl Stage {
     ) -> (ToolResult, Vec<EventBody>) {
         let (sender, mut events) = mpsc::unbounded_channel();
         let mut request = self.test.request(tool, arguments);
-        request.listener = Some(Arc::new(Ear(sender)));
+        request.delivery.listener = Some(Arc::new(Ear(sender)));
         let result = self.test.host.call(request).await.result().clone();
         let mut heard = Vec::new();
         while let Ok(event) = events.try_recv() {
@@ -236,7 +236,7 @@ impl Stage {
         within: Duration,
     ) -> ToolResult {
         let mut request = self.test.request(tool, arguments);
-        request.timeout = Some(within);
+        request.times.timeout = Some(within);
         self.test.host.call(request).await.result().clone()
     }
 

@@ -84,7 +84,7 @@ async fn post_follows_a_success_and_error_a_failure() {
     })
     .await;
     let mut request = host.request("act", json!({ "n": 1 }));
-    request.request_id = Some(RequestId::new("call-1"));
+    request.identity.request_id = Some(RequestId::new("call-1"));
     request.batch = Some(BatchPlace {
         id: "turn-1".to_owned(),
         index: 0,

@@ -172,14 +172,11 @@ impl Workbench {
         limit: Duration,
     ) -> WorkbenchCall {
         let (sender, events) = mpsc::channel(EVENT_BUFFER);
-        let mut request = CallRequest::new(
-            Arc::clone(&self.session),
-            tool,
-            ModelInput::value(arguments.clone()),
-        );
-        request.face = "cli";
-        request.timeout = Some(limit);
-        request.listener = Some(Arc::new(sender));
+        let input = ModelInput::value(arguments.clone());
+        let mut request = CallRequest::new(Arc::clone(&self.session), tool, input)
+            .record_face("cli")
+            .notify(Arc::new(sender));
+        request.times.timeout = Some(limit);
         WorkbenchCall {
             handle: self.opened.host.start(request).await,
             events,

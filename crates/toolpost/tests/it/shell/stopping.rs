@@ -42,7 +42,7 @@ async fn at_the_host_s_deadline_the_output_so_far_is_told() {
     let shop = Workshop::new().await;
     let wire = Tripwire::lay(&shop, "wire");
     let mut request = shop.host.request("shell", json!({ "command": STUBBORN }));
-    request.timeout = Some(Duration::from_millis(1500));
+    request.times.timeout = Some(Duration::from_millis(1500));
     let answer = shop.host.host.call(request).await;
     let result = answer.result();
     assert_eq!(
