@@ -33,29 +33,18 @@ pub(crate) fn suggestion(word: &str, known: &[&str], what: &str) -> Option<Strin
 
 /// Letters inserted, left out, replaced or swapped with their neighbour, to get from one word to the other.
 fn distance(from: &str, to: &str) -> usize {
-    let from: Vec<char> = from.chars().flat_map(char::to_lowercase).collect();
-    let to: Vec<char> = to.chars().flat_map(char::to_lowercase).collect();
+    let letters = |word: &str| {
+        word.chars()
+            .flat_map(char::to_lowercase)
+            .collect::<String>()
+    };
+    let from = letters(from);
+    let to = letters(to);
     // Words this far apart in length are never suggested, and a key from a hostile file may be very long.
-    if from.len().abs_diff(to.len()) > 8 {
+    if from.chars().count().abs_diff(to.chars().count()) > 8 {
         return usize::MAX;
     }
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=to.len()).collect();
-    for (row, letter) in from.iter().enumerate() {
-        let mut current = vec![row + 1];
-        for (column, other) in to.iter().enumerate() {
-            let replaced = last[column] + usize::from(letter != other);
-            let mut best = replaced.min(last[column + 1] + 1).min(current[column] + 1);
-            let swapped =
-                row > 0 && column > 0 && from[row - 1] == *other && to[column - 1] == *letter;
-            if swapped {
-                best = best.min(before_last[column - 1] + 1);
-            }
-            current.push(best);
-        }
-        before_last = std::mem::replace(&mut last, current);
-    }
-    last[to.len()]
+    strsim::osa_distance(&from, &to)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::{
 };
 
 use memchr::memmem;
+use strsim::generic_levenshtein;
 
 use super::CatalogEntry;
 
@@ -211,17 +212,7 @@ pub(crate) fn similar<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) ->
 
 /// Levenshtein distance over bytes.
 fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
+    generic_levenshtein(&a.as_bytes().to_vec(), &b.as_bytes().to_vec())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, ffi::OsStr, path::Path};
 
 use cap_std::fs::Dir;
+use strsim::osa_distance;
 use toolpost_model::visible_line;
 
 /// Longest text quoted in a message, in characters.
@@ -58,28 +59,14 @@ pub(crate) fn similar(dir: &Dir, wanted: &str, may_see: impl Fn(&str) -> bool) -
 /// How far two names are apart, where they are close enough to be mistaken for one another.
 fn distance(wanted: &str, name: &str) -> Option<usize> {
     let stem = |text: &str| Path::new(text).file_stem().map(OsStr::to_owned);
-    let edits = edit_distance(wanted, name);
-    let close = edits * 3 <= wanted.chars().count().max(3);
-    (close || stem(wanted) == stem(name)).then_some(edits)
-}
-
-/// The number of characters to insert, delete, replace or swap with their neighbour to get from `a` to `b`.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut before = vec![0; b.len() + 1];
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for i in 0..a.len() {
-        let mut row = vec![i + 1; b.len() + 1];
-        for j in 0..b.len() {
-            let replaced = above[j] + usize::from(a[i] != b[j]);
-            row[j + 1] = replaced.min(above[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
-                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
-            }
-        }
-        before = std::mem::replace(&mut above, row);
+    let same_stem = stem(wanted) == stem(name);
+    let letters = wanted.chars().count();
+    let allowed = letters.max(3) / 3;
+    if !same_stem && letters.abs_diff(name.chars().count()) > allowed {
+        return None;
     }
-    above[b.len()]
+    let edits = osa_distance(wanted, name);
+    (same_stem || edits <= allowed).then_some(edits)
 }
 
 #[cfg(test)]
