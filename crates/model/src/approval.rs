@@ -19,7 +19,7 @@ pub struct CallHash(pub [u8; 32]);
 
 impl fmt::Display for CallHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{}", const_hex::display(self.0))
     }
 }
 
@@ -39,15 +39,12 @@ impl<'de> Deserialize<'de> for CallHash {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         let bad = || serde::de::Error::custom("a call's hash has 64 hexadecimal digits");
-        let mut bytes = [0; 32];
-        if text.len() != 2 * bytes.len() || !text.is_ascii() {
+        if text.len() != 64 {
             return Err(bad());
         }
-        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-            let digits = std::str::from_utf8(pair).map_err(|_| bad())?;
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| bad())?;
-        }
-        Ok(Self(bytes))
+        const_hex::decode_to_array(text.as_bytes())
+            .map(Self)
+            .map_err(|_| bad())
     }
 }
 

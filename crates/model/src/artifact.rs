@@ -61,7 +61,7 @@ pub struct ContentDigestError;
 impl ContentDigest {
     /// The 64 digits without the name of the hash.
     pub fn to_hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        const_hex::encode(self.0)
     }
 }
 
@@ -83,16 +83,11 @@ impl FromStr for ContentDigest {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let hex = text
             .strip_prefix("sha256:")
-            .filter(|hex| hex.len() == 64 && hex.is_ascii());
-        let mut bytes = [0; 32];
-        for (byte, pair) in bytes
-            .iter_mut()
-            .zip(hex.ok_or(ContentDigestError)?.as_bytes().chunks(2))
-        {
-            let digits = std::str::from_utf8(pair).map_err(|_| ContentDigestError)?;
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| ContentDigestError)?;
-        }
-        Ok(Self(bytes))
+            .filter(|hex| hex.len() == 64)
+            .ok_or(ContentDigestError)?;
+        const_hex::decode_to_array(hex)
+            .map(Self)
+            .map_err(|_| ContentDigestError)
     }
 }
 

@@ -57,9 +57,7 @@ impl KnownToken {
     /// What a session opened with this token remembers of it. A hash of the hash: it opens no door.
     fn mark(&self) -> String {
         let hash = Sha256::digest(self.hash);
-        hash.iter()
-            .take(8)
-            .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+        const_hex::encode(&hash[..8])
     }
 
     pub(crate) fn of(token: &str, principal: Principal) -> Self {

@@ -4,7 +4,6 @@
 //! written, counts for nothing and is left as it is: the source says so, and a person decides what to do with it.
 
 use std::{
-    fmt::Write as _,
     io,
     path::{Path, PathBuf},
 };
@@ -126,9 +125,5 @@ fn failed(source: &str, attempt: &'static str, path: &Path, error: &io::Error) -
 }
 
 fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    const_hex::encode(Sha256::digest(bytes))
 }

@@ -79,7 +79,7 @@ struct Digest([u8; 32]);
 
 impl From<Digest> for String {
     fn from(digest: Digest) -> Self {
-        digest.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        const_hex::encode(digest.0)
     }
 }
 
@@ -87,15 +87,13 @@ impl TryFrom<String> for Digest {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let mut digest = [0; 32];
-        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err("a digest is 64 hexadecimal digits");
+        let wrong = "a digest is 64 hexadecimal digits";
+        if text.len() != 64 {
+            return Err(wrong);
         }
-        for (place, byte) in digest.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16)
-                .map_err(|_| "not hexadecimal")?;
-        }
-        Ok(Self(digest))
+        const_hex::decode_to_array(text)
+            .map(Self)
+            .map_err(|_| wrong)
     }
 }
 

@@ -159,11 +159,7 @@ fn check_anchor(connection: &Connection, check: &mut JournalCheck) -> Result<(),
         (None, None) => {}
         (None, Some((seq, body))) => check.found(seq, Flaw::AnchorLost { up_to: body.up_to }),
         (Some(anchor), told) => {
-            let hash: String = anchor
-                .hash
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
+            let hash = const_hex::encode(anchor.hash);
             let vouches = |body: &PrunedBody| (body.up_to, &body.hash) == (anchor.up_to, &hash);
             if !told.is_some_and(|(_, body)| vouches(&body)) {
                 check.found(

@@ -102,11 +102,7 @@ pub(crate) fn default_data_dir(workspace: &Path) -> anyhow::Result<PathBuf> {
         .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
         .ok_or_else(|| UsageError("neither XDG_STATE_HOME nor HOME is set\nhint: say where to keep the record with `--data-dir DIR`".into()))?;
     let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
-    let short: String = digest[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    Ok(state.join("toolpost").join(short))
+    Ok(state.join("toolpost").join(const_hex::encode(&digest[..8])))
 }
 
 /// Where fetched modules are kept unless somebody says otherwise.

@@ -157,10 +157,7 @@ fn compile(modules: &WasmModules, path: &Path, expected: Option<&str>) -> Result
             format!("it cannot be read: {error}"),
         )
     })?;
-    let digest: String = Sha256::digest(&bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest = const_hex::encode(Sha256::digest(&bytes));
     if let Some(expected) = expected.filter(|expected| !expected.eq_ignore_ascii_case(&digest)) {
         let message = format!(
             "its bytes are not those that the manifest names: sha256 is {digest}, and should be {expected}"

@@ -36,11 +36,7 @@ pub(super) async fn public(
     };
     let text = card.to_string();
     let digest = Sha256::digest(text.as_bytes());
-    let tag = digest
-        .iter()
-        .take(8)
-        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
-    let tag = format!("\"{tag}\"");
+    let tag = format!("\"{}\"", const_hex::encode(&digest[..8]));
     let known = headers
         .get(header::IF_NONE_MATCH)
         .and_then(|value| value.to_str().ok());

@@ -117,11 +117,7 @@ impl A2eHttpSessions {
 /// The name in records of a session whose id must not be in any.
 fn recorded(wire_id: &str) -> SessionId {
     let hash = Sha256::digest(wire_id.as_bytes());
-    let hex = hash
-        .iter()
-        .take(16)
-        .fold("a2e-".to_owned(), |text, byte| format!("{text}{byte:02x}"));
-    SessionId::new(hex)
+    SessionId::new(format!("a2e-{}", const_hex::encode(&hash[..16])))
 }
 
 /// Opens a session for whoever comes.

@@ -202,9 +202,7 @@ fn mcp_values(values: &McpValues) -> String {
 }
 
 pub(crate) fn digest(value: &impl fmt::Debug) -> String {
-    let hash = Sha256::digest(format!("{value:?}").as_bytes());
-    hash.iter()
-        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+    const_hex::encode(Sha256::digest(format!("{value:?}").as_bytes()))
 }
 
 #[cfg(test)]

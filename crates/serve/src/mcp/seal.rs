@@ -44,7 +44,7 @@ impl SealKey {
     /// is and over what it asked for.
     pub(super) fn seal(&self, ticket: RoundTicket, bound: &SealBinding<'_>) -> String {
         let mac = self.mac(&bound.parts(&ticket.bytes()));
-        hex(&ticket.bytes()) + "." + &hex(&mac)
+        const_hex::encode(ticket.bytes()) + "." + &const_hex::encode(mac)
     }
 
     /// Opens what a client brings. `None`: it was never sealed here, or not for this caller and request.
@@ -113,37 +113,25 @@ impl<'a> SealBinding<'a> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |text, byte| {
-            text + &format!("{byte:02x}")
-        })
-}
-
+/// Without the `0x` that the crate would pass over.
 fn unhex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 2 * bytes.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
+    (text.len() == 64)
+        .then(|| const_hex::decode_to_array(text).ok())
+        .flatten()
 }
 
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;
 
-    use super::{RoundTicket, SealBinding, SealKey, hex};
+    use super::{RoundTicket, SealBinding, SealKey};
 
     #[test]
     fn the_mac_is_what_others_compute() {
         let mut key = [0; 32];
         key[..4].copy_from_slice(b"Jefe");
         let of_nothing = "923598ca6d64af2a5dba79dcd021a8a0fe5c5f557519adaaf0ad532d4506dd30";
-        assert_eq!(hex(&SealKey(key).mac(&[])), of_nothing);
+        assert_eq!(const_hex::encode(SealKey(key).mac(&[])), of_nothing);
     }
 
     #[test]

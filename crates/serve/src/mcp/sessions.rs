@@ -352,11 +352,7 @@ fn yielding(
 /// The name in records of a session whose id must not be in any.
 pub(super) fn recorded(wire_id: &str) -> SessionId {
     let hash = Sha256::digest(wire_id.as_bytes());
-    SessionId::new(
-        hash.iter()
-            .take(16)
-            .fold("mcp-".to_owned(), |text, byte| format!("{text}{byte:02x}")),
-    )
+    SessionId::new(format!("mcp-{}", const_hex::encode(&hash[..16])))
 }
 
 /// Opens a session, with an id of 122 random bits that is told to its client alone.

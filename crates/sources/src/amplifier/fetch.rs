@@ -24,7 +24,6 @@ use super::{
 
 use archive::ArchiveError;
 use tree::TreeError;
-pub(super) use tree::hex;
 
 /// The folder of fetched modules in the cache.
 pub(super) const MODULES: &str = "modules";
@@ -386,7 +385,11 @@ impl<'a> Remote<'a> {
             .filter(legal)
             .take(48)
             .collect();
-        remote.entry = format!("{}-{}", name.trim_start_matches('.'), hex(&digest[..8]));
+        remote.entry = format!(
+            "{}-{}",
+            name.trim_start_matches('.'),
+            const_hex::encode(&digest[..8])
+        );
         Some(remote)
     }
 

@@ -88,8 +88,9 @@ impl Definition {
 
     /// What it is recognised by: a hash of everything that is pinned.
     pub(super) fn digest(&self) -> String {
-        let digest = Sha256::digest(canonical_json(&Value::Object(self.pinned())).as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        const_hex::encode(Sha256::digest(
+            canonical_json(&Value::Object(self.pinned())).as_bytes(),
+        ))
     }
 
     fn pinned(&self) -> Map<String, Value> {
@@ -272,10 +273,7 @@ fn named(text: &str, allowed: impl Fn(char) -> bool, longest: usize) -> String {
         return text.to_owned();
     }
     let digest = Sha256::digest(text.as_bytes());
-    let suffix: String = digest[..4]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let suffix = const_hex::encode(&digest[..4]);
     let stem: String = text
         .chars()
         .take(longest - 9)

@@ -33,9 +33,7 @@ impl fmt::Display for SealedHead {
         if let Some(seq) = self.seq {
             write!(f, "{seq}:")?;
         }
-        self.hash
-            .iter()
-            .try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{}", const_hex::display(self.hash))
     }
 }
 
@@ -47,13 +45,10 @@ impl FromStr for SealedHead {
             Some((seq, hex)) => (Some(seq.parse().map_err(|_| SealedHeadError)?), hex),
             None => (None, text.trim()),
         };
-        if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        if hex.len() != 64 {
             return Err(SealedHeadError);
         }
-        let mut hash = [0; 32];
-        for (byte, place) in hash.iter_mut().zip((0..64).step_by(2)) {
-            *byte = u8::from_str_radix(&hex[place..place + 2], 16).map_err(|_| SealedHeadError)?;
-        }
+        let hash = const_hex::decode_to_array(hex).map_err(|_| SealedHeadError)?;
         Ok(Self { seq, hash })
     }
 }

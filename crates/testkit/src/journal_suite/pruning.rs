@@ -128,11 +128,7 @@ async fn a_cut_leaves_a_chain_that_holds<J: Journal>(journal: &J) {
         previous = row.hash;
     }
     let told = body(&after[2]);
-    let hex: String = pruned
-        .hash
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex = const_hex::encode(pruned.hash);
     assert_eq!((told.up_to, told.hash, told.records), (4, hex, 4));
     assert_eq!(
         (told.first, told.last, told.why.as_str()),

@@ -110,7 +110,7 @@ fn list(settings: &CommandSettings, as_json: bool) -> anyhow::Result<Exit> {
     if as_json {
         let rows: Vec<_> = entries
             .iter()
-            .map(|entry| json!({ "path": entry.path, "sha256": hex(&entry.digest) }))
+            .map(|entry| json!({ "path": entry.path, "sha256": const_hex::encode(entry.digest) }))
             .collect();
         say!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
@@ -118,13 +118,9 @@ fn list(settings: &CommandSettings, as_json: bool) -> anyhow::Result<Exit> {
             say!(
                 "{}  {}",
                 entry.path.display(),
-                styled(DIM, &hex(&entry.digest)[..12])
+                styled(DIM, &const_hex::encode(entry.digest)[..12])
             );
         }
     }
     Ok(Exit::Done)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

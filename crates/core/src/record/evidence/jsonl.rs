@@ -28,10 +28,6 @@ struct JsonlRequest<'a> {
     digest: String,
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 pub(super) fn line(row: &StoredRecord) -> Result<String, ExportError> {
     let record = &row.record;
     let body: &RawValue = serde_json::from_str(&record.body).map_err(ExportError::of(row))?;
@@ -43,10 +39,10 @@ pub(super) fn line(row: &StoredRecord) -> Result<String, ExportError> {
         session_id: record.session_id.as_ref(),
         request: record.request.as_ref().map(|request| JsonlRequest {
             id: &request.id,
-            digest: hex(&request.digest),
+            digest: const_hex::encode(request.digest),
         }),
         body,
-        hash: hex(&row.hash),
+        hash: const_hex::encode(row.hash),
     };
     serde_json::to_string(&line).map_err(ExportError::of(row))
 }

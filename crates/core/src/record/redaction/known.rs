@@ -439,9 +439,7 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
 
 /// In small and in large letters.
 fn hexadecimal(bytes: &[u8]) -> [Vec<u8>; 2] {
-    let small: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let large = small.to_uppercase();
-    [small.into_bytes(), large.into_bytes()]
+    [const_hex::encode(bytes), const_hex::encode_upper(bytes)].map(String::into_bytes)
 }
 
 /// The letters of base64 that a value has wherever so many bytes stand before it in its group of three, in both

@@ -104,14 +104,10 @@ impl Begin {
             .map(|call| (&call.tool_call_id, &call.tool, &call.input))
             .collect();
         let hash = hash(&json!([self.message_id, calls]));
-        let digest = hash
-            .iter()
-            .take(16)
-            .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
         MessageFingerprint {
             calls: self.calls.len(),
             events: self.tells_events,
-            digest,
+            digest: const_hex::encode(&hash[..16]),
         }
     }
 

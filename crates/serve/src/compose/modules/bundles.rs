@@ -26,7 +26,7 @@ pub(super) fn missing_bundles(config: &HostConfig) -> Vec<LoadFailure> {
         // A key that lets calls pass means one bundle only.
         if is_shared(include, &key) {
             let digest = Sha256::digest(text.as_bytes());
-            key = format!("{key}-{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2]);
+            key = format!("{key}-{}", const_hex::encode(&digest[..3]));
         }
         // A key of an older configuration: the whole source.
         let named = Some(&text).filter(|text| config.amplifier.hooks.contains_key(*text));

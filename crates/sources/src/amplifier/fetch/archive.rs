@@ -19,8 +19,6 @@ use crate::{
     native::{DownloadError, download},
 };
 
-use super::tree::hex;
-
 /// The largest file that is fetched.
 const ARCHIVE_BYTES: u64 = 256 << 20;
 /// All that may come out of it: more is a trap, or no module.
@@ -78,7 +76,7 @@ pub(super) async fn fetch(
             download(&supply.network, url, ARCHIVE_BYTES, TIME, &mut sink).await?;
         }
     }
-    let digest = hex(&arriving.hasher.finalize());
+    let digest = const_hex::encode(arriving.hasher.finalize());
     arriving.file.flush()?;
     drop(arriving.file);
     progress(ModuleSetupProgress::Step("unpacking".to_owned()));

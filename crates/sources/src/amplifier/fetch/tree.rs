@@ -34,12 +34,7 @@ pub(super) fn digest(dir: &Dir) -> Result<String, TreeError> {
         bytes: 0,
     };
     walk.folder(dir, "", 0)?;
-    Ok(hex(&walk.hasher.finalize()))
-}
-
-/// Bytes as hex digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(const_hex::encode(walk.hasher.finalize()))
 }
 
 struct ModuleTreeHasher {

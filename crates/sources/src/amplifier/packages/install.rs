@@ -11,7 +11,6 @@ use sha2::{Digest, Sha256};
 use toolpost_model::SandboxProfile;
 
 use crate::amplifier::{
-    fetch::hex,
     running::{ModuleSetupCommand, RunError, run},
     supply::{ModuleSetupProgress, Supply},
 };
@@ -280,7 +279,7 @@ pub(super) fn look(dir: &Dir, inside: &str) -> io::Result<String> {
     let folder = dir.open_dir(inside)?;
     // Links of environments lead to the interpreter; what they say counts, not what they lead to.
     look_into(&folder.open_dir(VENV)?, &mut hasher, 0)?;
-    Ok(hex(&hasher.finalize()))
+    Ok(const_hex::encode(hasher.finalize()))
 }
 
 fn look_into(dir: &Dir, hasher: &mut Sha256, depth: usize) -> io::Result<()> {

@@ -10,7 +10,6 @@ use sha2::{Digest, Sha256};
 
 use crate::amplifier::{
     cache::{CacheError, ModuleCache},
-    fetch::hex,
     supply::{ModuleFetchPolicy, ModuleSetupProgress, Supply},
 };
 
@@ -68,7 +67,7 @@ impl Set<'_> {
             hasher.update((text.len() as u64).to_le_bytes());
             hasher.update(text);
         }
-        hex(&hasher.finalize()[..16])
+        const_hex::encode(&hasher.finalize()[..16])
     }
 
     pub(super) async fn made(

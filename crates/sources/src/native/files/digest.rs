@@ -1,9 +1,6 @@
 //! SHA-256 of files, as lower-case hexadecimal text.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Read},
-};
+use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
 
@@ -14,14 +11,7 @@ const CHUNK_BYTES: usize = 128 * 1024;
 
 /// A digest as text.
 pub(crate) fn hex(hasher: Sha256) -> String {
-    hasher
-        .finalize()
-        .iter()
-        .fold(String::with_capacity(64), |mut text, byte| {
-            // Writing to a `String` cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    const_hex::encode(hasher.finalize())
 }
 
 /// The digest of bytes in memory.

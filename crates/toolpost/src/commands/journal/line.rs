@@ -30,7 +30,7 @@ impl<'a> JournalRecordRow<'a> {
             session_id: row.record.session_id.as_ref(),
             request_id: row.record.request.as_ref().map(|request| &request.id),
             body: serde_json::from_str(&row.record.body)?,
-            hash: row.hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            hash: const_hex::encode(row.hash),
         })
     }
 }

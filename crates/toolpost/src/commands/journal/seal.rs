@@ -27,10 +27,9 @@ pub(super) fn run(arguments: &SealArgs) -> anyhow::Result<Exit> {
     let head = JournalReader::seal(&journal)
         .with_context(|| format!("the journal `{}` cannot be sealed", journal.display()))?;
     if arguments.json {
-        let hash: String = head.hash.iter().map(|byte| format!("{byte:02x}")).collect();
         say!(
             "{}",
-            json!({ "head": head.to_string(), "seq": head.seq, "hash": hash })
+            json!({ "head": head.to_string(), "seq": head.seq, "hash": const_hex::encode(head.hash) })
         );
     } else {
         say!("{head}");
