@@ -3,6 +3,9 @@
 //!
 //! The client reads a host's messages with it. It opens nothing and knows no message, so it reads any other stream
 //! of events as well.
+//!
+//! A reader of our own: `sse-stream` keeps a line of any length, ends at text that is not UTF-8, and gives neither
+//! comments nor the beginning of an event that is too long, which names the call that failed.
 
 /// How much of an event that is too long is kept.
 const HEAD: usize = 4 << 10;

@@ -1,6 +1,7 @@
 //! JSON as editors keep it, with comments and commas behind the last item, read into a tree that knows its places.
 //!
-//! A reader of our own: YAML's takes no `//` comments, and serde's knows lines only of what is wrong.
+//! A reader of our own: YAML's takes no `//` comments, and serde's knows lines only of what is wrong. `jsonc-parser`
+//! goes 512 levels deep before it refuses, bounds no number of values, and its messages are others.
 
 use crate::{
     LocatedValue, Position,
