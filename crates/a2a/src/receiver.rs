@@ -35,12 +35,12 @@ use table::ReceivedCallTable;
 /// Merges events by response stream and call.
 ///
 /// ```
-/// use toolpost_a2a::{Receiver, Step};
+/// use toolpost_a2a::{CallPhase, Receiver};
 ///
 /// let mut receiver = Receiver::default();
 /// receiver.receive(r#"{"type":"tool-call","toolCallId":"c1","toolName":"add","input":{"a":2,"b":3}}"#)?;
 /// let changes = receiver.receive(r#"{"kind":"data","data":{"type":"tool-result","toolCallId":"c1","output":5}}"#)?;
-/// assert_eq!(changes[0].step, Step::Ended);
+/// assert_eq!(changes[0].step, CallPhase::Ended);
 /// let (_, part) = receiver.take_ended().remove(0);
 /// assert_eq!((part.name.as_str(), part.args.as_str()), ("add", r#"{"a":2,"b":3}"#));
 /// assert_eq!(receiver.held(), 0);

@@ -6,12 +6,12 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use toolpost_a2a::wire::{Dialect, Message, Part, Request, SendAnswer, SendParams, answer};
+//! use toolpost_a2a::wire::{A2aDialect, A2aRequest, Message, Part, SendAnswer, SendParams, answer};
 //!
 //! let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {
 //!     "message": { "messageId": "m1", "role": "ROLE_USER", "parts": [{ "text": "hello" }] } } });
-//! let request = Request::read(&body).map_err(|(_, refusal)| refusal)?;
-//! let dialect = Dialect::of_request(None, &request.method)?;
+//! let request = A2aRequest::read(&body).map_err(|(_, refusal)| refusal)?;
+//! let dialect = A2aDialect::of_request(None, &request.method)?;
 //! let params = SendParams::read(&request.params, dialect)?;
 //! assert_eq!(params.message.parts, [Part::text("hello")]);
 //!

@@ -27,11 +27,11 @@ const LISTS: usize = 64;
 ///
 /// ```no_run
 /// use serde_json::json;
-/// use toolpost_a2e::{CallEvent, CallOptions, Client, ConnectOptions, ListOptions, ToolApi, Transport};
+/// use toolpost_a2e::{CallEvent, CallOptions, Client, ConnectOptions, HostTransport, ListOptions, ToolApi};
 ///
 /// # async fn agent() -> Result<(), Box<dyn std::error::Error>> {
 /// let options = ConnectOptions::new("my-agent").token("the host's token");
-/// let client = Client::connect(Transport::http("http://127.0.0.1:8765"), options).await?;
+/// let client = Client::connect(HostTransport::http("http://127.0.0.1:8765"), options).await?;
 /// let tools = ToolApi::new(&client);
 /// for tool in tools.list(&ListOptions::all()).await?.iter() {
 ///     println!("{}: {}", tool.name, tool.description);

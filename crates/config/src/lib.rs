@@ -6,13 +6,13 @@
 //! else from here.
 //!
 //! ```
-//! use toolpost_config::{ConfigFile, HostConfig, Layer, Standing};
-//! use toolpost_model::{Mode, RuleOrigin};
+//! use toolpost_config::{ConfigFile, ConfigLayer, HostConfig, LayerTrust};
+//! use toolpost_model::{PermissionMode, RuleOrigin};
 //!
 //! let parsed = ConfigFile::parse("mode: plan\nrules:\n  - allow read_file\n", "toolpost.yaml")?;
-//! let layer = Layer::new(parsed, Standing::Untrusted, RuleOrigin::Project);
+//! let layer = ConfigLayer::new(parsed, LayerTrust::Untrusted, RuleOrigin::Project);
 //! let (config, notices) = HostConfig::resolve(&[layer])?;
-//! assert_eq!(config.mode, Mode::Plan);
+//! assert_eq!(config.mode, PermissionMode::Plan);
 //! assert_eq!(notices[0].place, "toolpost.yaml:3");
 //! # Ok::<(), toolpost_config::ConfigErrors>(())
 //! ```

@@ -3,16 +3,16 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use toolpost_amplifier::{Coordinator, MountError, Mounted, ToolResult};
+//! use toolpost_amplifier::{Coordinator, MountError, MountReturn, ToolResult};
 //! use toolpost_testkit::amplifier::{EventRecorder, MockCoordinator, MockTool};
 //!
 //! async fn mount(
 //!     coordinator: Coordinator,
 //!     config: serde_json::Map<String, serde_json::Value>,
-//! ) -> Result<Mounted, MountError> {
+//! ) -> Result<MountReturn, MountError> {
 //!     let greeting = config.get("greeting").and_then(|text| text.as_str()).unwrap_or("hello").to_owned();
 //!     coordinator.register_events("tool-greet", &["greet:said"]);
-//!     Ok(Mounted::tool(MockTool::new("greet", greeting)))
+//!     Ok(MountReturn::tool(MockTool::new("greet", greeting)))
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {

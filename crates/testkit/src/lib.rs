@@ -4,9 +4,9 @@
 //! [`CallEventRecorder`] keeps the events of a call. [`amplifier`] has the like for modules of Amplifier.
 //!
 //! ```
-//! use toolpost_testkit::{MockTool, TestHost};
+//! use toolpost_testkit::{MockNativeTool, TestHost};
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
-//! let tool = MockTool::named("demo.greet").output("hello");
+//! let tool = MockNativeTool::named("demo.greet").output("hello");
 //! let host = TestHost::with(tool.clone()).await;
 //! let result = host.call("greet", serde_json::json!({})).await;
 //! assert_eq!(result.model_text(), "hello");

@@ -70,14 +70,14 @@ impl RuleProblem {
 /// A mode and compiled rules: deny over ask over allow, and where no rule speaks, the mode. Cheap to clone.
 ///
 /// ```
-/// use toolpost_core::{Places, Policy, PolicySpec};
-/// use toolpost_model::{Mode, Rule, RuleOrigin};
+/// use toolpost_core::{PathBaseFolders, Policy, PolicySpec};
+/// use toolpost_model::{PermissionMode, Rule, RuleOrigin};
 ///
 /// let rule = Rule::parse("deny fs.read(**/.env*)", RuleOrigin::Cli, "main.rs")?;
-/// let places = Places { workspace: Some("/srv/app".into()), ..Places::default() };
-/// let spec = PolicySpec { mode: Mode::Edits, rules: vec![rule], places, ..PolicySpec::default() };
+/// let places = PathBaseFolders { workspace: Some("/srv/app".into()), ..PathBaseFolders::default() };
+/// let spec = PolicySpec { mode: PermissionMode::Edits, rules: vec![rule], places, ..PolicySpec::default() };
 /// let policy = Policy::compile(spec).expect("the rules mean something");
-/// assert_eq!(policy.mode(), Mode::Edits);
+/// assert_eq!(policy.mode(), PermissionMode::Edits);
 /// # Ok::<(), toolpost_model::RuleError>(())
 /// ```
 #[derive(Clone, Debug, Default)]

@@ -78,14 +78,14 @@ impl RustModule {
 /// A set of modules in Rust. A handle: clones are the same set.
 ///
 /// ```
-/// use toolpost_amplifier::{Coordinator, MountError, Mounted};
+/// use toolpost_amplifier::{Coordinator, MountError, MountReturn};
 /// use toolpost_core::Host;
 /// use toolpost_sources::{RustModule, RustModules};
 ///
 /// async fn mount(
 ///     coordinator: Coordinator,
 ///     _config: serde_json::Map<String, serde_json::Value>,
-/// ) -> Result<Mounted, MountError> {
+/// ) -> Result<MountReturn, MountError> {
 ///     coordinator.register_capability("greeting", "hello".into());
 ///     Err(MountError::other("nothing to mount yet"))
 /// }
