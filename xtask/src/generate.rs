@@ -109,11 +109,16 @@ fn first_difference(written: &[u8], fresh: &[u8]) -> usize {
 
 /// Builds once and asks cargo where the binary lies: a target folder can be anywhere.
 fn build_binary(root: &Path) -> anyhow::Result<PathBuf> {
+    // The features of the whole workspace, and by the examples those of the tests' dependencies: the tests need the same
+    // binary, and with fewer features half of the dependencies would be compiled for this alone.
     let build = [
         "build",
         "--quiet",
-        "-p",
+        "--workspace",
+        "--all-features",
+        "--bin",
         "toolpost",
+        "--examples",
         "--message-format=json-render-diagnostics",
     ];
     let messages = stdout_of(&mut cargo(root, &build))?;
@@ -125,7 +130,7 @@ fn build_binary(root: &Path) -> anyhow::Result<PathBuf> {
                 && message["executable"].is_string()
         })
         .map(|message| PathBuf::from(cargo::text(&message, "executable")))
-        .context("`cargo build -p toolpost` named no executable `toolpost`")
+        .context("`cargo build --bin toolpost` named no executable `toolpost`")
 }
 
 #[cfg(test)]
