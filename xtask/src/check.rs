@@ -67,6 +67,15 @@ fn lean_build(root: &Path) -> anyhow::Result<ChoreVerdict> {
 }
 
 fn rustdoc(root: &Path) -> anyhow::Result<ChoreVerdict> {
-    let args = ["doc", "--workspace", "--no-deps", "--all-features"];
+    // With examples the dependencies have the features that clippy has checked them with.
+    let args = [
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--all-features",
+        "--lib",
+        "--bins",
+        "--examples",
+    ];
     verdict(cargo(root, &args).env("RUSTDOCFLAGS", "-D warnings"))
 }
