@@ -15,11 +15,11 @@ type CheckStep = fn(&Path) -> anyhow::Result<ChoreVerdict>;
 
 const STEPS: &[(&str, CheckStep)] = &[
     ("format", format),
+    ("dependencies", supply::check),
+    ("advisories", advisories::check),
     ("clippy", clippy),
     ("lean build", lean_build),
     ("rustdoc", rustdoc),
-    ("dependencies", supply::check),
-    ("advisories", advisories::check),
     ("tidy", tidy::run),
 ];
 
@@ -41,7 +41,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<ChoreVerdict> {
     Ok(ChoreVerdict::Pass)
 }
 
-fn format(root: &Path) -> anyhow::Result<ChoreVerdict> {
+pub(crate) fn format(root: &Path) -> anyhow::Result<ChoreVerdict> {
     verdict(&mut cargo(root, &["fmt", "--all", "--", "--check"]))
 }
 

@@ -11,6 +11,7 @@
 mod bench;
 mod cargo;
 mod check;
+mod ci;
 mod generate;
 mod peers;
 mod soak;
@@ -22,6 +23,7 @@ use std::process::ExitCode;
 
 use generate::GenerateMode;
 use soak::SoakOptions;
+use test::CheckPlan;
 
 const HELP: &str = "\
 usage: cargo xtask <command>
@@ -31,6 +33,7 @@ usage: cargo xtask <command>
   test [-- ARGS]    run every test; ARGS go to the test runner, a name picks tests (doc tests are then left out)
   peers             install the packages that end-to-end tests talk with into target/peers*
   check             formatting, clippy, rustdoc, dependencies, tidy: what must hold before a commit
+  ci                check and test in less time, as CI runs them
   soak [--minutes N] [--seed S]
                     send mixed traffic to hosts that are killed, crowded and out of disk (2 minutes)
   bench [ARGS]      run the benchmarks in an optimised build
@@ -61,6 +64,7 @@ enum Chore {
     Test(Vec<String>),
     Peers,
     Check,
+    Ci,
     Soak(SoakOptions),
     Bench(Vec<String>),
     Help,
@@ -95,6 +99,7 @@ fn parse(args: &[String]) -> Option<Chore> {
         ("test", ["--", ..]) => Some(Chore::Test(rest[1..].to_vec())),
         ("peers", []) => Some(Chore::Peers),
         ("check", []) => Some(Chore::Check),
+        ("ci", []) => Some(Chore::Ci),
         ("soak", options) => SoakOptions::parse(options).map(Chore::Soak),
         ("bench", _) => Some(Chore::Bench(rest.to_vec())),
         ("help" | "--help" | "-h", _) => Some(Chore::Help),
@@ -107,9 +112,10 @@ fn run(chore: &Chore) -> anyhow::Result<ChoreVerdict> {
     match chore {
         Chore::Tidy => tidy::run(root),
         Chore::Gen(mode) => generate::run(root, *mode),
-        Chore::Test(args) => test::run(root, args),
+        Chore::Test(args) => test::run(root, args, CheckPlan::Apart),
         Chore::Peers => peers::run(root),
         Chore::Check => check::run(root),
+        Chore::Ci => ci::run(root),
         Chore::Soak(options) => soak::run(root, *options),
         Chore::Bench(args) => bench::run(root, args),
         Chore::Help => {
@@ -149,6 +155,7 @@ mod tests {
                 Some(Chore::Test(words("soak --retries 2"))),
             ),
             ("test soak", None),
+            ("ci", Some(Chore::Ci)),
             ("soak", Some(Chore::Soak(SoakOptions::parse(&[]).unwrap()))),
             ("soak --minutes", None),
             ("soak --minutes 0", None),

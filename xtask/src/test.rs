@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::ChoreVerdict;
 use crate::cargo::{answers, cargo, verdict};
+use crate::ci::CheckProcess;
 use crate::peers;
 use minutes::RunReport;
 use needs::TestProgram;
@@ -27,7 +28,25 @@ const TESTS_PER_CORE: usize = 3;
 
 const EVERYTHING: [&str; 3] = ["--workspace", "--all-features", "--no-fail-fast"];
 
-pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<ChoreVerdict> {
+/// Whether `check` runs while the tests do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CheckPlan {
+    Apart,
+    BesideTests,
+}
+
+impl CheckPlan {
+    /// Called when the tests are built and about to run: cargo compiles for one of two at a time. The first steps of
+    /// `check` compile nothing, and meanwhile the test runner has found everything built.
+    fn start(self, root: &Path) -> anyhow::Result<Option<CheckProcess>> {
+        match self {
+            Self::Apart => Ok(None),
+            Self::BesideTests => CheckProcess::start(root).map(Some),
+        }
+    }
+}
+
+pub(crate) fn run(root: &Path, args: &[String], plan: CheckPlan) -> anyhow::Result<ChoreVerdict> {
     let missing = needs::provide()?;
     let has_nextest = answers(&mut cargo(root, &["nextest", "--version"]));
     build(
@@ -36,12 +55,12 @@ pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<ChoreVerdict> 
         missing.iter().all(|need| need.name != needs::PYTHON),
     )?;
     let tests = if has_nextest {
-        with_nextest(root, args, &missing)?
+        with_nextest(root, args, &missing, plan)?
     } else {
         eprintln!(
             "cargo-nextest is not installed: running `cargo test` with a limit for the whole run"
         );
-        with_cargo_test(root, args, &missing)?
+        with_cargo_test(root, args, &missing, plan)?
     };
     if !missing.is_empty() && needs::must_be_whole() {
         eprintln!("error: `CI` is set, and a run that leaves tests out does not pass there");
@@ -83,25 +102,27 @@ fn with_nextest(
     root: &Path,
     args: &[String],
     missing: &[&TestProgram],
+    plan: CheckPlan,
 ) -> anyhow::Result<ChoreVerdict> {
     let docs = if args.is_empty() {
         doc_tests(root)?
     } else {
         ChoreVerdict::Pass
     };
-    let threads = thread::available_parallelism().map_or(1, usize::from) * TESTS_PER_CORE;
     let mut command = cargo(root, &["nextest", "run"]);
     command
         .args(EVERYTHING)
-        .args(["--test-threads", &threads.to_string()]);
+        .args(["--test-threads", &tests_at_a_time()]);
     // A caller who chooses tests gets those.
     if args.is_empty() {
         command.args(needs::nextest_arguments(missing));
     }
     RunReport::clear(root);
+    let check = plan.start(root)?;
     let start = Instant::now();
     let rest = verdict(command.args(args))?;
     let minutes = start.elapsed().as_secs_f32() / 60.0;
+    let check = CheckProcess::verdict(check)?;
     let report = RunReport::read(root);
     if args.is_empty() {
         report.iter().for_each(RunReport::print);
@@ -110,14 +131,20 @@ fn with_nextest(
     if docs == ChoreVerdict::Fail {
         eprintln!("error: doc tests failed, see above");
     }
+    if check == ChoreVerdict::Fail {
+        eprintln!("error: `check` failed, see above");
+    }
     if let Some(RunReport { passed, failed, .. }) = report {
         eprintln!("\n== tests run in {minutes:.1} min\n{passed} passed, {failed} failed");
     }
-    Ok(if docs == ChoreVerdict::Fail {
-        ChoreVerdict::Fail
-    } else {
-        rest
-    })
+    Ok(ChoreVerdict::pass_if(
+        ![docs, rest, check].contains(&ChoreVerdict::Fail),
+    ))
+}
+
+fn tests_at_a_time() -> String {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    (cores * TESTS_PER_CORE).to_string()
 }
 
 fn doc_tests(root: &Path) -> anyhow::Result<ChoreVerdict> {
@@ -132,14 +159,23 @@ fn with_cargo_test(
     root: &Path,
     args: &[String],
     missing: &[&TestProgram],
+    plan: CheckPlan,
 ) -> anyhow::Result<ChoreVerdict> {
     let mut command = cargo(root, &["test"]);
-    command.args(EVERYTHING).args(args);
+    command
+        .args(EVERYTHING)
+        .args(args)
+        .env("RUST_TEST_THREADS", tests_at_a_time());
     if args.is_empty() {
         command.args(needs::cargo_test_arguments(missing));
         needs::report(missing);
     }
-    limited(&mut command, RUN_LIMIT, "the test run")
+    let check = plan.start(root)?;
+    let tests = limited(&mut command, RUN_LIMIT, "the test run")?;
+    let check = CheckProcess::verdict(check)?;
+    Ok(ChoreVerdict::pass_if(
+        ![tests, check].contains(&ChoreVerdict::Fail),
+    ))
 }
 
 fn limited(command: &mut Command, limit: Duration, what: &str) -> anyhow::Result<ChoreVerdict> {
