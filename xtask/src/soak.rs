@@ -1,5 +1,5 @@
 //! `cargo xtask soak`: mixed traffic at real hosts for as long as is asked, with kills, full disks and malformed input. The
-//! suite runs two minutes of the same.
+//! suite runs 45 seconds of the same.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,7 +1,7 @@
 //! Mixed traffic over every face at two hosts: one that nothing disturbs, whose memory, descriptors, threads and
 //! processes must stay flat, and one that is killed and whose disk fills up. Both records must verify in the end.
 //!
-//! The suite runs two minutes of it. `cargo xtask soak --minutes N --seed S` runs more; the seed of a run is printed, and
+//! The suite runs 45 seconds of it. `cargo xtask soak --minutes N --seed S` runs more; the seed of a run is printed, and
 //! the same seed sends the same requests (in an order that the threads decide).
 
 mod faults;
@@ -28,7 +28,7 @@ const SEED: u64 = 0x736f_616b;
 
 #[test]
 fn mixed_traffic_leaves_the_host_as_it_was() {
-    let seconds = setting("TOOLPOST_SOAK_SECONDS", 120);
+    let seconds = setting("TOOLPOST_SOAK_SECONDS", 45);
     let seed = setting("TOOLPOST_SOAK_SEED", SEED);
     println!("soak: {seconds} s, seed {seed}");
     let end = Instant::now() + Duration::from_secs(seconds);
