@@ -109,6 +109,16 @@ impl Scene {
     /// Answers a question as soon as it is asked.
     fn answer(&mut self, question: &str, verdict: &Value) {
         self.wait(question, |told| told["stage"] == "await_approval");
+        // The stage is told a moment before the question is open.
+        let is_open = (0..6_000).any(|_| {
+            let open = self.operator.get("/approvals").unwrap();
+            let is_open = open.body.contains(question);
+            if !is_open {
+                thread::sleep(Duration::from_millis(10));
+            }
+            is_open
+        });
+        assert!(is_open, "{question} is not open");
         let told = self
             .operator
             .post(&format!("/approvals/{question}"), &verdict.to_string())
