@@ -64,7 +64,8 @@ async fn every_limit_of_waiting_ends_an_unanswered_call_as_pending() {
     .enumerate()
     {
         let mut request = host.request("push", json!({ "n": n }));
-        (request.patience, request.total_time) = (patience, total_time);
+        request.times.patience = patience;
+        request.times.total_time = total_time;
         let answer = host.host.call(request).await;
         assert_eq!(
             answer.result().error_class(),

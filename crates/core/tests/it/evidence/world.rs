@@ -181,8 +181,8 @@ async fn first_life(journal: &Arc<MemoryJournal>) {
     .await;
 
     let mut named = host.request("read", json!({ "path": "b" }));
-    (named.request_id, named.correlation_id) =
-        (Some(RequestId::new("r1")), Some("turn-1".to_owned()));
+    named.identity.request_id = Some(RequestId::new("r1"));
+    named.identity.correlation_id = Some("turn-1".to_owned());
     host.host.start(named).await.answer().await;
 
     let waits = running(&host, host.request("waits", json!({}))).await;
