@@ -17,7 +17,6 @@ mod rules;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolpost_model::{CallHash, Decision, InvocationId, PrincipalName, ProgramFile};
 
@@ -30,6 +29,8 @@ pub(crate) use registry::{
 };
 pub(crate) use rules::place;
 pub use rules::{MemoryRules, RememberedRule, RuleStore, RuleStoreError};
+
+use crate::record::body::RecordedQuestion;
 
 /// Whether there is anybody to ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,18 +141,6 @@ pub(crate) struct CallApprovalState {
 pub(crate) enum KeptVerdictFlag {
     No,
     Yes,
-}
-
-/// A question as the record names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RecordedQuestion {
-    pub(crate) ask_id: InvocationId,
-    pub(crate) hash: CallHash,
-    /// The hash without the files that the call would run, where there are some.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) without_files: Option<CallHash>,
-    pub(crate) asked_at: Timestamp,
-    pub(crate) expires_at: Timestamp,
 }
 
 /// What is on record of a question that outlived its host.

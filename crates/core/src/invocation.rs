@@ -34,10 +34,10 @@ use toolpost_model::{
 
 pub(crate) use answer::OnDrop;
 pub use answer::{CallHandle, CallHandleState, PendingCall, PendingCause, RecordedResult};
+pub(crate) use cancel::CallCancellation;
 pub use cancel::CancelReason;
-pub(crate) use cancel::{CallCancellation, CancellationBody};
 pub(crate) use inputs::Inputs;
-pub(crate) use met::{CallCircumstances, LateAnswer, MetBody};
+pub(crate) use met::{CallCircumstances, LateAnswer};
 pub use met::{CallDeadline, DeadlineBy, MatchedBy};
 pub(crate) use milestones::Milestone;
 use milestones::Milestones;

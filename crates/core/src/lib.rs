@@ -73,11 +73,17 @@ pub use record::{
     blobs::{
         Blob, BlobError, BlobRoom, BlobStore, BlobWriter, KeptBlob, MemoryBlobs, StoragePlace,
     },
-    declared::{BlockedTool, CatalogBody, DeclaredTool, SurfaceBody, ToolTerms},
+    body::{
+        ApprovalBody, BlockedTool, BodyPart, CallRecordBody, CallRecordHead, CallRequestBody,
+        CallRequestHead, CatalogBody, CatalogOnRecord, DiscoveryBody, DiscoveryWay, HostStartBody,
+        NamedContent, PrunedBody, RecordedLimits, RecordedQuestion, RestatableHead, Restatement,
+        ResultHead, SessionOpenedBody, SurfaceBody, VerdictBody,
+    },
+    declared::{DeclaredTool, ToolTerms},
     evidence::{
         Export, ExportError, ExportFormat, InputChange, InputTrail, StandsOn, evidence_schema,
     },
-    facets::{FacetReader, Facets, NamedContent, ToldFacets},
+    facets::{BodyFacets, FacetReader, Facets},
     journal::{
         GENESIS, Journal, JournalError, JournalHead, MemoryJournal, Record, RecordKind, RequestKey,
         SessionPage, StoredRecord, Strength, chain,
@@ -89,8 +95,8 @@ pub use record::{
         LeftOver, Matching, Pace, Recorder, ReplayOptions, ReplayReport,
     },
     retention::{
-        Due, Hold, PruneReport, PrunedBody, PrunedRange, Retention, RetentionCut,
-        RetentionExemptions, plan_prune, prune, pruned_record,
+        Due, Hold, PruneReport, PrunedRange, Retention, RetentionCut, RetentionExemptions,
+        plan_prune, prune, pruned_record,
     },
     story::{CallOnRecord, EndOnRecord, question_of, verdict_of},
 };

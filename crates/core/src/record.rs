@@ -2,6 +2,7 @@
 
 pub(crate) mod artifacts;
 pub(crate) mod blobs;
+pub(crate) mod body;
 pub(crate) mod declared;
 pub(crate) mod evidence;
 pub(crate) mod facets;

@@ -149,12 +149,7 @@ fn check_anchor(connection: &Connection, check: &mut JournalCheck) -> Result<(),
     };
     let anchor = anchor::read(connection).unwrap_or(None);
     drop(snapshot);
-    let told = newest.and_then(|row| {
-        Some((
-            row.seq,
-            serde_json::from_str::<PrunedBody>(&row.record.body).ok()?,
-        ))
-    });
+    let told = newest.and_then(|row| Some((row.seq, row.record.read_body::<PrunedBody>().ok()?)));
     match (anchor, told) {
         (None, None) => {}
         (None, Some((seq, body))) => check.found(seq, Flaw::AnchorLost { up_to: body.up_to }),

@@ -24,9 +24,9 @@ use crate::{
     invocation::validate::{ArgumentFault, ArgumentLimit, check_arguments},
     permission::{PermissionFacts, decide::effects_of},
     record::{
+        body::{CallRecordBody, VerdictBody},
         journal::{JournalError, Record, RecordKind, StoredRecord, Strength},
         redaction::{self, RedactedArguments},
-        rendering::{DecidedBody, RecordedWay},
     },
 };
 
@@ -36,7 +36,7 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// An answer that was found good, and what it brings about.
 struct CheckedVerdict {
     word: ApprovalAnswer,
-    body: DecidedBody,
+    body: VerdictBody,
     rule: Option<Rule>,
     remembered: Option<RememberedRule>,
     kept_until: Option<Instant>,
@@ -80,7 +80,7 @@ impl HostInner {
     ) -> Result<CheckedVerdict, ApprovalError> {
         let request = &deciding.draft.request;
         let ask_id = request.ask_id;
-        let mut body = DecidedBody {
+        let mut body = VerdictBody {
             ask_id,
             hash: request.call_hash,
             approves: None,
@@ -175,7 +175,7 @@ impl HostInner {
     }
 
     /// Where nobody waits, the answer is kept for a while.
-    fn kept_until(&self, waiting: usize, at: Timestamp, body: &mut DecidedBody) -> Option<Instant> {
+    fn kept_until(&self, waiting: usize, at: Timestamp, body: &mut VerdictBody) -> Option<Instant> {
         let Approvals::Ask { grant_for, .. } = self.approvals else {
             return None;
         };
@@ -192,7 +192,7 @@ impl HostInner {
         &self,
         deciding: &Deciding,
         arguments: &Value,
-        body: &mut DecidedBody,
+        body: &mut VerdictBody,
     ) -> Result<(CallHash, Vec<Rule>), ApprovalError> {
         let request = &deciding.draft.request;
         let resolved = &deciding.about().resolved;
@@ -345,11 +345,11 @@ impl HostInner {
         let has_started = rows
             .iter()
             .any(|row| row.record.kind == RecordKind::Started);
-        let ways = rows
+        let bodies = rows
             .iter()
-            .filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
-        let asked = ways
-            .filter_map(|way| way.ask)
+            .filter_map(|row| row.record.read_body::<CallRecordBody<'_>>().ok());
+        let asked = bodies
+            .filter_map(|body| body.ask)
             .next_back()
             .filter(|_| !has_started);
         Ok(asked.map(|asked| asked.ask_id))
@@ -362,12 +362,8 @@ impl HostInner {
             Err(error) => return error.into(),
         };
         let of_kind = |kind| rows.iter().rev().filter(move |row| row.record.kind == kind);
-        let answers = of_kind(RecordKind::Decided).filter_map(|row| {
-            Some((
-                row,
-                serde_json::from_str::<DecidedBody>(&row.record.body).ok()?,
-            ))
-        });
+        let answers = of_kind(RecordKind::Decided)
+            .filter_map(|row| Some((row, row.record.read_body::<VerdictBody>().ok()?)));
         if let Some((row, body)) = answers.into_iter().find(|(_, body)| body.ask_id == id) {
             let allowed = matches!(body.verdict, Verdict::Allow { .. });
             return ApprovalError::AlreadyDecided {
@@ -377,7 +373,7 @@ impl HostInner {
             };
         }
         let mut ends = of_kind(RecordKind::Ended)
-            .filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
+            .filter_map(|row| row.record.read_body::<CallRecordBody<'_>>().ok());
         match (
             of_kind(RecordKind::Asked).next(),
             ends.next().and_then(|way| way.error_class()),

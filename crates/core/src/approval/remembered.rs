@@ -8,8 +8,8 @@ use super::{RememberedRule, RuleStore, operator::blocking};
 use crate::{
     catalog::CatalogNotice,
     record::{
+        body::VerdictBody,
         journal::{Journal, RecordKind, StoredRecord},
-        rendering::DecidedBody,
     },
 };
 
@@ -96,8 +96,7 @@ impl RememberedRule {
         let answers = records
             .iter()
             .filter(|row| row.record.kind == RecordKind::Decided);
-        let mut bodies =
-            answers.filter_map(|row| serde_json::from_str::<DecidedBody>(&row.record.body).ok());
+        let mut bodies = answers.filter_map(|row| row.record.read_body::<VerdictBody>().ok());
         let tool: ToolId = bodies
             .find(|body| body.ask_id == self.ask_id)?
             .tool_id

@@ -3,6 +3,7 @@
 mod left;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeSet, HashMap},
     sync::Arc,
     time::Duration,
@@ -19,12 +20,15 @@ use crate::{
         ApprovalAnswer, ApprovalGrant, Approvals, LONGEST, OneUse, QuestionKey, RecoveredQuestion,
     },
     host::HostInner,
-    invocation::{CallRequest, CallTimeLimits, LiveCall, OnRecord, PipelineCall, RequestIdentity},
+    invocation::{
+        AcknowledgementTiming, CallRequest, CallTimeLimits, LiveCall, OnRecord, PipelineCall,
+        RequestIdentity,
+    },
     permission::decide,
     record::{
-        declared::{CatalogOnRecord, Following},
+        body::{CatalogOnRecord, HostStartBody, RecordedLimits},
+        declared::Following,
         journal::{JournalError, Record, RecordKind, StoredRecord, Strength},
-        rendering::{StartBody, StartLimits},
     },
     result::{self, CallEnding},
 };
@@ -57,7 +61,7 @@ impl LeftBehind {
             RecoveryAction::End(result::outcome_unknown())
         } else if call.call.parent.is_some() {
             RecoveryAction::End(result::restarted("the call that made it is gone"))
-        } else if call.call.batch.as_ref().is_some_and(waits_for_siblings) {
+        } else if call.call.batch.as_deref().is_some_and(waits_for_siblings) {
             RecoveryAction::End(result::restarted(
                 "the calls of its batch that it was to wait for are gone",
             ))
@@ -82,7 +86,7 @@ impl LeftBehind {
         now: Timestamp,
     ) -> RecoveryAction {
         let asked = asks.asked;
-        let tool = call.call.tool.as_str();
+        let tool = &*call.call.tool;
         let earlier = |answer| {
             let decision = asks.decision.clone();
             let programs = asks.programs.clone();
@@ -138,7 +142,7 @@ async fn left_behind(host: &HostInner) -> Result<(LeftBehind, u64, Following), J
         let rows = journal.read(start - 1, 1).await?;
         let body = rows
             .first()
-            .and_then(|row| serde_json::from_str::<StartBody>(&row.record.body).ok());
+            .and_then(|row| row.record.read_body::<HostStartBody>().ok());
         let body = body.unwrap_or_default();
         let mut carried = Vec::new();
         told = Following::starting_with(still_there(host, body.catalog).await?);
@@ -162,8 +166,10 @@ async fn left_behind(host: &HostInner) -> Result<(LeftBehind, u64, Following), J
         after = last.seq;
         for row in &rows {
             left.follow(row);
-            if row.record.kind == RecordKind::Catalog {
-                told.follow(row.seq, &row.record.body);
+            if row.record.kind == RecordKind::Catalog
+                && let Ok(head) = row.record.read_body()
+            {
+                told.follow(row.seq, &head);
             }
         }
     }
@@ -320,12 +326,12 @@ async fn mark_start(
     carried: BTreeSet<InvocationId>,
     told: Option<CatalogOnRecord>,
 ) -> Result<(), JournalError> {
-    let body = StartBody {
+    let body = HostStartBody {
         traces: true,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         carried: carried.into_iter().collect(),
         catalog: told.filter(|told| host.is_told_by(told)),
-        limits: StartLimits::of(&host.limits),
+        limits: RecordedLimits::of(&host.limits),
     };
     let record = Record {
         kind: RecordKind::HostStarted,
@@ -408,27 +414,29 @@ async fn rebuild(host: &Arc<HostInner>, open: &mut OpenCall) -> PipelineCall {
         .call
         .arguments
         .take()
-        .map_or_else(|| "{}".into(), |raw| Arc::from(raw.get()));
-    let tool = std::mem::take(&mut open.call.tool);
-    let timeout = open.call.timeout_ms.map(Duration::from_millis);
+        .map_or_else(|| "{}".into(), |part| Arc::from(part.text()));
+    let tool = std::mem::take(&mut open.call.tool).into_owned();
+    let trace = open.call.trace.take();
     let request = CallRequest::new(session, tool, ModelInput::Text(arguments))
+        .record_face("recovery")
         .identify(RequestIdentity {
             request_id: None,
             native_call_id: open.call.native_call_id.take(),
-            correlation_id: open.call.correlation_id.take(),
-            trace: open.call.trace.take(),
+            correlation_id: open.call.correlation_id.take().map(Cow::into_owned),
+            trace: trace.map(|span| Box::new(span.into_owned())),
         })
         .limit_times(CallTimeLimits {
-            timeout,
+            timeout: open.call.timeout_ms.map(Duration::from_millis),
             ..CallTimeLimits::default()
         })
+        .acknowledge(AcknowledgementTiming::Early)
         .run_in_background();
     let live = LiveCall::new(open.id, &request, host.redactor.clone()).resumed();
     let live = Arc::new(live.witnessed(&host.witnesses, &request, None));
     let mut call = PipelineCall::new(live, request, open.request.take());
-    call.face = std::mem::take(&mut open.call.face);
+    call.face = std::mem::take(&mut open.call.face).into_owned();
     let sent = open.call.model_arguments.take();
-    call.inputs.sent = sent.and_then(|raw| Arguments::parse(&Arc::from(raw.get())).ok());
+    call.inputs.sent = sent.and_then(|part| Arguments::parse(&Arc::from(part.text())).ok());
     call.on_record = if open.started {
         OnRecord::Started
     } else {

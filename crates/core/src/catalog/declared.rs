@@ -9,7 +9,8 @@ use super::{Catalog, Surface};
 use crate::{
     host::HostInner,
     record::{
-        declared::{self, CatalogOnRecord, SurfaceBody},
+        body::{CatalogOnRecord, SurfaceBody},
+        declared,
         journal::{JournalError, Record, RecordKind, Strength},
         rendering::written,
     },

@@ -9,8 +9,9 @@ use super::{SurfaceEntry, ToolFilter};
 use crate::{
     host::{Host, HostInner},
     record::{
+        body::{DiscoveryBody, DiscoveryWay},
         journal::{Record, RecordKind, Strength},
-        rendering::{DiscoveredBody, DiscoveryWay, written},
+        rendering::written,
     },
     session::Session,
 };
@@ -29,7 +30,7 @@ impl HostInner {
             return;
         }
         let expected = 64 + 32 * tools.len();
-        let body = DiscoveredBody { tools, way };
+        let body = DiscoveryBody { tools, way };
         let record = Record {
             kind: RecordKind::Discovered,
             at: crate::port::now(),

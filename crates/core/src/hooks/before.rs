@@ -188,7 +188,7 @@ fn rewrite(
         .opinions
         .retain(|vote| vote.behavior != Behavior::Allow);
     call.inputs.note_change(InputMutation {
-        source_type: "hook",
+        source_type: "hook".into(),
         source: run.name.clone(),
         changed_fields,
         reason: run.reason.clone().unwrap_or_default(),

@@ -1,34 +1,39 @@
 //! Changes to arguments and output: what of them goes on record, and how a redacted value survives them.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::HookError;
+use crate::record::body::state_defaults;
 
-/// A change somebody made to the arguments, for the record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A change of the arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Mutation", transform = state_defaults)]
 pub struct InputMutation {
-    /// `hook`, `permission_prompt`, or `runtime` for the operator's settings.
-    pub source_type: &'static str,
-    /// Which one.
+    /// `hook`, `permission_prompt` or `runtime`.
+    pub source_type: Cow<'static, str>,
+    /// Who made it.
     pub source: String,
-    /// Top-level fields that differ.
+    /// The fields at the top of the arguments that differ.
     pub changed_fields: Vec<String>,
     /// Why.
     pub reason: String,
     /// When, in microseconds from the request on.
+    #[serde(default)]
     pub at_us: u64,
-    /// The arguments that it changed, as others may see them. Only where another change came before it: the first one
-    /// changed what the model sent, which the record of the call has.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The arguments that it changed, where another change came before it.
+    // As others may see them. The first change was made to what the model sent, which the record of the call has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_before: Option<Value>,
 }
 
-/// A change somebody made to what a call gave back, for the record. The output that was replaced is not kept: a hook
-/// may have replaced it to keep it from everybody.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A change of the output.
+// The output that was replaced is not kept: a hook may have replaced it to keep it from everybody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "OutputMutation")]
 pub(crate) struct OutputMutation {
     /// `hook`.
     pub source_type: &'static str,

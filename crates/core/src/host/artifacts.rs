@@ -2,20 +2,16 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
 use toolpost_model::{
     ArtifactError, ArtifactId, ArtifactRef, InvocationId, Principal, StoredArtifact,
 };
 
 use super::{CallVisibility, Host, HostInner};
-use crate::record::{artifacts, journal::RecordKind, rendering::RecordedWay};
-
-/// The part of a result that lists what was kept.
-#[derive(Deserialize)]
-struct KeptArtifactList {
-    #[serde(default)]
-    artifacts: Vec<ArtifactRef>,
-}
+use crate::record::{
+    artifacts,
+    body::CallRecordBody,
+    journal::{RecordKind, StoredRecord},
+};
 
 impl HostInner {
     /// Opens a kept piece of a call that `sight` shows. `asking` is the call that wants it, where a call does: of what
@@ -42,11 +38,8 @@ impl HostInner {
         }
         let rows = self.journal.records_of(id.invocation).await;
         let rows = rows.map_err(|error| ArtifactError::Storage(error.to_string()))?;
-        let way = |body: &str| serde_json::from_str::<RecordedWay>(body).ok();
-        let first = rows
-            .first()
-            .and_then(|row| way(&row.record.body))
-            .and_then(|way| way.call);
+        let body = |row: &StoredRecord| row.record.read_body::<CallRecordBody<'static>>().ok();
+        let first = rows.first().and_then(body).and_then(|body| body.call);
         first
             .filter(|call| sight.shows(&call.principal()))
             .ok_or_else(unknown)?;
@@ -55,11 +48,10 @@ impl HostInner {
             .rev()
             .find(|row| row.record.kind == RecordKind::Ended)
             .ok_or_else(unknown)?;
-        let result = way(&ended.record.body)
-            .and_then(|way| way.result)
-            .ok_or_else(unknown)?;
-        let listed: KeptArtifactList = serde_json::from_str(result.get()).map_err(|_| unknown())?;
-        listed
+        let result = body(ended).and_then(|body| body.result);
+        let result = result.and_then(|result| result.read().ok());
+        result
+            .ok_or_else(unknown)?
             .artifacts
             .into_iter()
             .find(|piece| piece.id == id)

@@ -17,9 +17,9 @@ use crate::{
     call::{CallMode, drive, explain, refuse, rehearse},
     invocation::{CallHandle, CallRequest, CancelReason, LiveCall, PipelineCall, RecordedResult},
     record::{
+        body::CallRecordBody,
         journal::{JournalError, RecordKind, RequestKey, StoredRecord},
         redaction,
-        rendering::RecordedWay,
     },
     result::{self, CallEnding},
     scheduling::batch::{BatchMember, turn},
@@ -176,10 +176,13 @@ impl HostInner {
             .recorded_end(id)
             .await?
             .and_then(|way| way.result)
-            .and_then(|result| RecordedResult::recorded(&result)))
+            .and_then(|result| RecordedResult::recorded(result.text())))
     }
 
-    async fn recorded_end(&self, id: InvocationId) -> Result<Option<RecordedWay>, JournalError> {
+    async fn recorded_end(
+        &self,
+        id: InvocationId,
+    ) -> Result<Option<CallRecordBody<'static>>, JournalError> {
         let rows = self.journal.records_of(id).await?;
         // The answer to its question may stand behind a call's end, and is not its end.
         let of_call = rows
@@ -188,7 +191,7 @@ impl HostInner {
             .filter(|row| row.record.kind != RecordKind::Decided);
         Ok(of_call
             .into_iter()
-            .find_map(|row| serde_json::from_str(&row.record.body).ok()))
+            .find_map(|row| row.record.read_body().ok()))
     }
 }
 
@@ -321,12 +324,11 @@ impl Host {
             return Ok(None);
         };
         let recorded = self.inner.recorded(&row).await?;
-        let call = serde_json::from_str::<RecordedWay>(&row.record.body)
-            .ok()
-            .and_then(|way| way.call);
+        let body: Option<CallRecordBody<'_>> = row.record.read_body().ok();
+        let call = body.and_then(|body| body.call);
         match (recorded, call) {
             (Some(answer), Some(call)) => Ok(Some(EarlierCall {
-                tool: call.tool,
+                tool: call.tool.into_owned(),
                 call: CallHandle::ready(answer),
             })),
             // On record without an end: it began between the two looks, or its end could not be written.

@@ -10,8 +10,8 @@ use super::{Host, HostInner};
 use crate::{
     invocation::{CancelReason, LiveCall},
     record::{
+        body::{BodyPart, CallRecordBody},
         journal::{JournalError, JournalHead, RecordKind, SessionPage},
-        rendering::RecordedWay,
     },
     session::Session,
 };
@@ -101,7 +101,7 @@ impl HostInner {
             .iter()
             .filter(|row| row.record.kind != RecordKind::Decided);
         let mut ways =
-            of_call.filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
+            of_call.filter_map(|row| row.record.read_body::<CallRecordBody<'static>>().ok());
         let Some(mut first) = ways.next() else {
             return Ok(None);
         };
@@ -112,7 +112,7 @@ impl HostInner {
         else {
             return Ok(None);
         };
-        let RecordedWay { result, ask, .. } = ways.next_back().unwrap_or(first);
+        let CallRecordBody { result, ask, .. } = ways.next_back().unwrap_or(first);
         let (status, stage) = match (&result, ask) {
             (Some(_), _) => (StatusWord::Ended, None),
             // The host went while it waited for a person's answer, and the next one goes on with it.
@@ -122,9 +122,9 @@ impl HostInner {
         Ok(Some(InvocationView {
             invocation_id: id,
             status,
-            tool: Some(call.tool),
+            tool: Some(call.tool.into_owned()),
             stage,
-            result,
+            result: result.and_then(BodyPart::into_text),
         }))
     }
 

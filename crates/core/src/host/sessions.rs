@@ -10,8 +10,8 @@ use super::{Host, HostInner};
 use crate::{
     invocation::CancelReason,
     record::{
+        body::SessionOpenedBody,
         journal::{JournalError, Record, RecordKind, Strength},
-        rendering::SessionBody,
     },
     session::{Session, SessionOrigin},
 };
@@ -203,7 +203,7 @@ impl HostInner {
         if row.record.kind != RecordKind::SessionOpened {
             return Err(unknown());
         }
-        let body: SessionBody = serde_json::from_str(&row.record.body).map_err(|_| unknown())?;
+        let body: SessionOpenedBody = row.record.read_body().map_err(|_| unknown())?;
         let owner = Principal {
             name: body.principal,
             role: body.role,
@@ -251,7 +251,7 @@ impl Host {
         }
         self.inner.make_room(&principal)?;
         let request = self.inner.of_tenant(&principal, request);
-        let body = SessionBody {
+        let body = SessionOpenedBody {
             principal: principal.name.clone(),
             role: principal.role,
             surface: request.clone(),

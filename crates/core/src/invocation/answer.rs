@@ -3,7 +3,6 @@
 use std::{borrow::Cow, sync::Arc};
 
 use jiff::Timestamp;
-use serde_json::value::RawValue;
 use tokio::{
     sync::{oneshot, watch},
     time::{Instant, sleep_until},
@@ -56,11 +55,11 @@ impl RecordedResult {
     }
 
     /// From the record of a call that ended earlier.
-    pub(crate) fn recorded(json: &RawValue) -> Option<Arc<Self>> {
-        let result = serde_json::from_str(json.get()).ok()?;
+    pub(crate) fn recorded(json: &str) -> Option<Arc<Self>> {
+        let result = serde_json::from_str(json).ok()?;
         Some(Arc::new(Self {
             result,
-            json: json.get().into(),
+            json: json.to_owned(),
         }))
     }
 

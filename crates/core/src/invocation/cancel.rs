@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
-use toolpost_model::{Principal, PrincipalName, PrincipalRole};
+use toolpost_model::Principal;
 
 use super::{LateAnswer, LiveCall, PipelineCall};
+use crate::record::body::CancellationBody;
 
 /// Why a call was told to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,21 +36,6 @@ pub(crate) struct CallCancellation {
     /// `None`: the host itself.
     pub(super) by: Option<Principal>,
     pub(super) requested_at: Timestamp,
-}
-
-/// The same as the record of the call's end has it.
-#[derive(Serialize)]
-pub(crate) struct CancellationBody<'a> {
-    reason: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    by: Option<&'a PrincipalName>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<PrincipalRole>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    requested_at: Option<Timestamp>,
-    /// When the work was known to have stopped. `None`: the host stopped listening, and the work may go on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    acknowledged_at: Option<Timestamp>,
 }
 
 impl LiveCall {
@@ -90,7 +75,7 @@ impl LiveCall {
 
 impl PipelineCall {
     /// Who stopped it, when and whether it obeyed, where it was told to stop.
-    pub(super) fn cancellation_body(&self) -> Option<CancellationBody<'_>> {
+    pub(super) fn cancellation_body(&self) -> Option<CancellationBody> {
         let reason = self.live.cancel_reason()?;
         let requested = self.live.cancellation();
         let by = requested.and_then(|cancellation| cancellation.by.as_ref());
@@ -102,8 +87,8 @@ impl PipelineCall {
             }
         };
         Some(CancellationBody {
-            reason: reason.as_str(),
-            by: by.map(|principal| &principal.name),
+            reason: reason.as_str().into(),
+            by: by.map(|principal| principal.name.clone()),
             role: by.map(|principal| principal.role),
             requested_at: requested.map(|cancellation| cancellation.requested_at),
             acknowledged_at: obeyed,

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use toolpost_model::Visibility;
 
-use super::{CancellationBody, PipelineCall};
-use crate::scheduling::WaitReason;
+use super::PipelineCall;
+use crate::{record::body::CircumstancesBody, scheduling::WaitReason};
 
 /// What a call met on its way.
 #[derive(Default)]
@@ -94,25 +94,6 @@ pub(crate) enum LateAnswer {
     Discarded,
 }
 
-/// The same as it is recorded.
-#[derive(Serialize)]
-pub(crate) struct MetBody<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    matched_by: Option<MatchedBy>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    visibility: Option<Visibility>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    waited_for: &'a [WaitReason],
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    alone: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    deadline: Option<CallDeadline>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    late: Option<LateAnswer>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cancellation: Option<CancellationBody<'a>>,
-}
-
 impl PipelineCall {
     /// By which of its tool's names it asked.
     pub(crate) fn matched_by(&self) -> Option<MatchedBy> {
@@ -125,7 +106,7 @@ impl PipelineCall {
     }
 
     /// What it met, where that is worth a word.
-    pub(crate) fn met_body(&self) -> Option<MetBody<'_>> {
+    pub(crate) fn circumstances_body(&self) -> Option<CircumstancesBody<'_>> {
         let CallCircumstances {
             waited_for,
             alone,
@@ -139,7 +120,7 @@ impl PipelineCall {
         let anything =
             matched_by.is_some() || !waited_for.is_empty() || deadline.is_some() || *deferred;
         let anything = anything || cancellation.is_some();
-        anything.then_some(MetBody {
+        anything.then_some(CircumstancesBody {
             matched_by,
             visibility: deferred.then_some(Visibility::Deferred),
             waited_for,

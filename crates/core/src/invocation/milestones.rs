@@ -1,5 +1,6 @@
 //! What stays on record of a call's progress: its first words, its last, and some in between.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolpost_model::{Event, EventBody, ToolProgress};
@@ -15,13 +16,15 @@ const MESSAGE_BYTES: usize = 8 << 10;
 /// Data of a module's event that is larger is left out.
 const DATA_BYTES: usize = 4 << 10;
 
-/// One word on how far the work got.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// A word on how far the work got.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Milestone")]
 pub(crate) struct Milestone {
     /// The event's number within the call.
     pub(crate) seq: u64,
-    /// When, from the request on.
+    /// When, in microseconds from the request on.
     pub(crate) at_us: u64,
+    /// What.
     #[serde(flatten)]
     pub(crate) body: EventBody,
 }

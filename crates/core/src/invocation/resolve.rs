@@ -161,7 +161,7 @@ fn filled(
         value[name.as_str()] = entry.settings.defaults[name].clone();
     }
     mutations.push(InputMutation {
-        source_type: "runtime",
+        source_type: "runtime".into(),
         source: entry.id().setting_key("defaults"),
         changed_fields: missing.into_iter().cloned().collect(),
         reason: "the operator's settings fill in what a call leaves out".to_owned(),

@@ -13,7 +13,7 @@ use crate::{
     approval::{
         self, ApprovalAnswer, ApprovalGrant, Approvals, CallApproval, KeptVerdictFlag, No, OneUse,
         QuestionAdmission, QuestionKey, QuestionLeaveReason, QuestionLeaveReply, QuestionWaiter,
-        RecordedQuestion, Terms, Yes,
+        Terms, Yes,
         coverage::{CallHashes, changed_programs, hashes, is_covered, look_at_programs},
     },
     call::{CallMode, StageExit, lost_its_way},
@@ -27,6 +27,7 @@ use crate::{
         validate::validate,
     },
     record::{
+        body::RecordedQuestion,
         journal::{RecordKind, Strength},
         rendering,
     },
@@ -586,7 +587,7 @@ fn edit(
     if let Some(input) = &call.inputs.call {
         let changed_fields = changed_fields(input.arguments().value(), &arguments);
         call.inputs.note_change(InputMutation {
-            source_type: "permission_prompt",
+            source_type: "permission_prompt".into(),
             source: by.to_string(),
             changed_fields,
             reason: "changed by whoever approved the call".to_owned(),

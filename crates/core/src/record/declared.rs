@@ -1,45 +1,27 @@
-//! What the record says can be called and who sees it: the bodies of catalog and surface records.
+//! What the record says can be called and who sees it: tools in catalog and surface records.
 //!
 //! `host/declared.rs` writes them, replay and the exports read them. A call's records name a surface, a surface names
 //! a catalog, and so the record of a call can be read without the host that ran it.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use toolpost_model::{
-    ContentDigest, Declaration, EffectOrigin, HiddenReason, PrincipalRole, SandboxProfile,
-    SourceProblem, SurfaceId, SurfaceRequest, ToolId, Visibility,
+    ContentDigest, Declaration, EffectOrigin, SandboxProfile, SourceProblem, SurfaceId,
+    SurfaceRequest, ToolId, Visibility,
 };
 
 use crate::{
-    catalog::{CatalogEntry, Surface},
+    catalog::CatalogEntry,
     execution::credentials::Credentials,
     invocation::micros,
-    record::{redaction::Redactor, rendering::written},
+    record::{
+        body::{CatalogBody, CatalogOnRecord},
+        redaction::Redactor,
+        rendering::written,
+    },
 };
-
-/// Body of a catalog record. A whole catalog takes the place of everything before it, in as many pieces as it needs;
-/// a change adds, replaces and removes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CatalogBody {
-    /// Of all tools there are once the last piece is read: SHA-256 over each tool's id, a zero byte and the SHA-256 of
-    /// its text in `declared`, in the order of the ids; then, where something is unavailable, over the JSON of that list.
-    pub digest: ContentDigest,
-    /// Nothing that was declared before counts.
-    pub whole: bool,
-    /// Which piece, from 1.
-    pub part: u32,
-    /// Of how many.
-    pub parts: u32,
-    /// Tools that are new, or no longer what they were.
-    pub declared: Vec<DeclaredTool>,
-    /// Tools that are gone.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub removed: Vec<ToolId>,
-    /// In the last piece: sources, and parts of sources, that should be there and are not.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unavailable: Vec<SourceProblem>,
-}
 
 /// A tool as it stood in the catalog, the operator's settings applied.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -217,80 +199,31 @@ pub(crate) fn catalog_bodies(
     let parts = pieces.len();
     let mut bodies = Vec::with_capacity(parts);
     for (place, piece) in pieces.into_iter().enumerate() {
-        let part = place + 1;
-        let mut body = format!(
-            "{{\"digest\":\"{digest}\",\"whole\":{whole},\"part\":{part},\"parts\":{parts},\"declared\":[{piece}]"
-        );
-        if part == parts && !removed.is_empty() {
-            body.push_str(",\"removed\":");
-            body.push_str(&written(&removed, 64 * removed.len()));
-        }
-        if part == parts && !unavailable.is_empty() {
-            body.push_str(",\"unavailable\":");
-            body.push_str(&written(&unavailable, 256 * unavailable.len()));
-        }
-        body.push('}');
-        bodies.push(body);
+        let is_last = place + 1 == parts;
+        let size = piece.len() + 256;
+        // Each text was written as JSON before.
+        let declared = RawValue::from_string(format!("[{piece}]")).unwrap_or_default();
+        let body = CatalogBody {
+            digest,
+            whole,
+            part: place as u32 + 1,
+            parts: parts as u32,
+            declared,
+            removed: if is_last {
+                removed.to_vec()
+            } else {
+                Vec::new()
+            },
+            unavailable: if is_last {
+                unavailable.to_vec()
+            } else {
+                Vec::new()
+            },
+            restated: None,
+        };
+        bodies.push(written(&body, size));
     }
     bodies
-}
-
-/// Body of a surface record.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SurfaceBody {
-    /// What calls name it by: made of everything below.
-    pub surface_id: SurfaceId,
-    /// What it was built for.
-    pub request: SurfaceRequest,
-    /// For whom.
-    pub role: PrincipalRole,
-    /// The catalog it looks at.
-    pub catalog: ContentDigest,
-    /// Tools that are listed.
-    pub loaded: Vec<ToolId>,
-    /// Tools that wait to be discovered.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub deferred: Vec<ToolId>,
-    /// Tools that are in no list and called by their ids.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unlisted: Vec<ToolId>,
-    /// Tools that are not there for such a caller.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub blocked: Vec<BlockedTool>,
-}
-
-/// A tool that a surface does not show.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct BlockedTool {
-    /// Which.
-    pub tool_id: ToolId,
-    /// Why.
-    pub reason: HiddenReason,
-}
-
-impl SurfaceBody {
-    pub(crate) fn of(surface: &Surface) -> Self {
-        let mut body = Self {
-            surface_id: surface.id().clone(),
-            request: surface.request().clone(),
-            role: surface.request().role,
-            catalog: surface.catalog().digest().whole,
-            loaded: Vec::new(),
-            deferred: Vec::new(),
-            unlisted: Vec::new(),
-            blocked: Vec::new(),
-        };
-        for (entry, visibility) in surface.all() {
-            let tool_id = entry.id().clone();
-            match visibility {
-                Visibility::Loaded => body.loaded.push(tool_id),
-                Visibility::Deferred => body.deferred.push(tool_id),
-                Visibility::Unlisted => body.unlisted.push(tool_id),
-                Visibility::Blocked(reason) => body.blocked.push(BlockedTool { tool_id, reason }),
-            }
-        }
-        body
-    }
 }
 
 /// A surface's id: equal content has an equal id, in every life of a host.
@@ -326,23 +259,6 @@ pub(crate) struct Following {
     next_part: u32,
 }
 
-/// Where the record tells what can be called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CatalogOnRecord {
-    pub(crate) digest: ContentDigest,
-    /// The first record of the whole catalog that it begins with.
-    pub(crate) from: u64,
-}
-
-/// A catalog record without its tools.
-#[derive(Deserialize)]
-struct CatalogHead {
-    digest: ContentDigest,
-    whole: bool,
-    part: u32,
-    parts: u32,
-}
-
 impl Following {
     pub(crate) fn starting_with(known: Option<CatalogOnRecord>) -> Self {
         Self {
@@ -353,10 +269,7 @@ impl Following {
     }
 
     /// Takes in one catalog record. A host may have died between two pieces; what it began then counts for nothing.
-    pub(crate) fn follow(&mut self, seq: u64, body: &str) {
-        let Ok(head) = serde_json::from_str::<CatalogHead>(body) else {
-            return;
-        };
+    pub(crate) fn follow(&mut self, seq: u64, head: &CatalogBody<IgnoredAny>) {
         if head.part == 1 {
             self.next_part = 1;
             if head.whole {
@@ -381,7 +294,7 @@ impl Following {
 mod tests {
     use toolpost_model::ContentDigest;
 
-    use super::{Following, catalog_bodies};
+    use super::{CatalogBody, Following, IgnoredAny, catalog_bodies};
 
     fn bodies(mark: u8, whole: bool, tools: usize) -> Vec<String> {
         let tool = |place| format!("{{\"place\":{place},\"text\":\"{}\"}}", "x".repeat(600_000));
@@ -394,6 +307,10 @@ mod tests {
         )
     }
 
+    fn head(body: &str) -> CatalogBody<IgnoredAny> {
+        serde_json::from_str(body).unwrap()
+    }
+
     #[test]
     fn a_catalog_counts_once_its_last_piece_is_there() {
         let whole = bodies(1, true, 3);
@@ -403,23 +320,23 @@ mod tests {
         }
         let mut following = Following::default();
         for (seq, body) in (7..).zip(&whole[..2]) {
-            following.follow(seq, body);
+            following.follow(seq, &head(body));
         }
         assert_eq!(following.known, None, "a host died here");
         for (seq, body) in (20..).zip(&whole) {
-            following.follow(seq, body);
+            following.follow(seq, &head(body));
         }
         let known = following.known.unwrap();
         assert_eq!((known.digest, known.from), (ContentDigest([1; 32]), 20));
 
         let change = bodies(2, false, 2);
-        following.follow(30, &change[0]);
+        following.follow(30, &head(&change[0]));
         assert_eq!(
             following.known.unwrap().digest,
             ContentDigest([1; 32]),
             "half a change is none"
         );
-        following.follow(31, &change[1]);
+        following.follow(31, &head(&change[1]));
         let known = following.known.unwrap();
         assert_eq!((known.digest, known.from), (ContentDigest([2; 32]), 20));
     }
@@ -427,7 +344,7 @@ mod tests {
     #[test]
     fn a_change_without_a_whole_catalog_before_it_tells_nothing() {
         let mut following = Following::default();
-        following.follow(5, &bodies(2, false, 1)[0]);
+        following.follow(5, &head(&bodies(2, false, 1)[0]));
         assert_eq!(following.known, None);
     }
 }

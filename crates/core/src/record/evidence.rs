@@ -7,12 +7,11 @@ mod agent_tool;
 mod audit;
 mod inputs;
 mod jsonl;
-mod recorded;
 
 use serde_json::Value;
 use toolpost_model::ErrorClass;
 
-use super::journal::StoredRecord;
+use super::{body::CallRecordHead, journal::StoredRecord};
 use agent_tool::AgentTool;
 use audit::AuditExport;
 pub use inputs::{InputChange, InputTrail};
@@ -96,19 +95,7 @@ pub struct StandsOn {
 impl StandsOn {
     /// Of a record of a call.
     pub fn of(row: &StoredRecord) -> Result<Self, ExportError> {
-        #[derive(serde::Deserialize)]
-        struct Head {
-            #[serde(default)]
-            surface: Option<toolpost_model::SurfaceId>,
-            #[serde(default)]
-            call: Option<CallHead>,
-        }
-        #[derive(serde::Deserialize)]
-        struct CallHead {
-            #[serde(default)]
-            parent: Option<toolpost_model::InvocationId>,
-        }
-        let head: Head = serde_json::from_str(&row.record.body).map_err(ExportError::of(row))?;
+        let head: CallRecordHead<'_> = read(row)?;
         let is_first = head.call.is_some();
         Ok(Self {
             surface: head.surface,
@@ -116,6 +103,10 @@ impl StandsOn {
             is_first,
         })
     }
+}
+
+fn read<'a, T: serde::Deserialize<'a>>(row: &'a StoredRecord) -> Result<T, ExportError> {
+    row.record.read_body().map_err(ExportError::of(row))
 }
 
 /// A moment of a call, from its begin.

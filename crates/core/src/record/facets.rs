@@ -9,10 +9,10 @@ use std::{
     collections::{HashMap, hash_map::Entry},
 };
 
-use serde::Deserialize;
-use toolpost_model::{ContentDigest, InvocationId, Outcome};
+use toolpost_model::{InvocationId, Outcome};
 
 use super::{
+    body::{CallRecordHead, CallRequestHead, NamedContent},
     journal::{Record, RecordKind},
     redaction::Redactor,
 };
@@ -64,43 +64,6 @@ impl Facets {
     }
 }
 
-/// The parts of a body that facets are made of, and what else a check of the record looks at.
-#[derive(Deserialize)]
-struct FacetRecordBody<'a> {
-    #[serde(borrow, default)]
-    tool_id: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    call: Option<CallPart<'a>>,
-    #[serde(default)]
-    result: Option<ResultPart>,
-}
-
-#[derive(Deserialize)]
-struct CallPart<'a> {
-    #[serde(borrow)]
-    tool: Cow<'a, str>,
-    #[serde(borrow)]
-    principal: Cow<'a, str>,
-    #[serde(borrow, default)]
-    correlation_id: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct ResultPart {
-    outcome: Outcome,
-    #[serde(default)]
-    artifacts: Vec<NamedContent>,
-}
-
-/// A kept piece that a record names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub struct NamedContent {
-    /// Of its bytes.
-    pub digest: ContentDigest,
-    /// How many bytes it has.
-    pub size: u64,
-}
-
 /// What the first record of a call says.
 struct FirstCallRecord {
     tool_id: Option<String>,
@@ -111,7 +74,7 @@ struct FirstCallRecord {
 
 /// What bodies say a record's facets are. What is `None` cannot be told: the call began before the oldest record.
 #[derive(Debug, Default)]
-pub struct ToldFacets {
+pub struct BodyFacets {
     tool: Option<String>,
     /// The name that was asked for. A call that a restart ended was not looked up again and goes by this one.
     asked: Option<String>,
@@ -122,7 +85,7 @@ pub struct ToldFacets {
     pub contents: Vec<NamedContent>,
 }
 
-impl ToldFacets {
+impl BodyFacets {
     /// Whether facets say the same, as far as can be told.
     pub fn agree_with(&self, facets: &Facets) -> bool {
         let tool = &facets.tool;
@@ -166,43 +129,43 @@ pub struct FacetReader {
 
 impl FacetReader {
     /// What the facets of this record are, where it has some. A body that cannot be read has none.
-    pub fn read(&mut self, record: &Record) -> Option<ToldFacets> {
+    pub fn read(&mut self, record: &Record) -> Option<BodyFacets> {
         let id = record.invocation_id?;
         match record.kind {
             RecordKind::Accepted | RecordKind::Asked | RecordKind::Started => {
-                let FacetRecordBody { tool_id, call, .. } =
-                    serde_json::from_str(&record.body).ok()?;
+                let CallRecordHead { tool_id, call, .. } = record.read_body().ok()?;
                 let Some(call) = call else {
                     self.found_tool(id, tool_id);
                     return None;
                 };
                 let beginning = FirstCallRecord::of(tool_id, call);
-                let told = beginning.told(None);
+                let told = beginning.facets(None);
                 self.open.insert(id, beginning);
                 Some(told)
             }
             RecordKind::Ended => {
-                let FacetRecordBody {
+                let CallRecordHead {
                     tool_id,
                     call,
                     result,
-                } = serde_json::from_str(&record.body).ok()?;
+                    ..
+                } = record.read_body().ok()?;
                 let before = self.open.remove(&id);
                 let (outcome, contents) = match result {
                     Some(result) => (Some(result.outcome), result.artifacts),
                     None => (None, Vec::new()),
                 };
                 let mut told = match (call, before) {
-                    (Some(call), _) => FirstCallRecord::of(tool_id, call).told(outcome),
+                    (Some(call), _) => FirstCallRecord::of(tool_id, call).facets(outcome),
                     (None, Some(mut before)) => {
                         before.tool_id = tool_id.map(|id| fit(&id).to_owned()).or(before.tool_id);
-                        before.told(outcome)
+                        before.facets(outcome)
                     }
                     (None, None) if outcome.is_none() => return None,
-                    (None, None) => ToldFacets {
+                    (None, None) => BodyFacets {
                         tool: tool_id.map(|id| fit(&id).to_owned()),
                         outcome,
-                        ..ToldFacets::default()
+                        ..BodyFacets::default()
                     },
                 };
                 told.contents = contents;
@@ -228,7 +191,7 @@ impl FacetReader {
 }
 
 impl FirstCallRecord {
-    fn of(tool_id: Option<Cow<'_, str>>, call: CallPart<'_>) -> Self {
+    fn of(tool_id: Option<Cow<'_, str>>, call: CallRequestHead<'_>) -> Self {
         Self {
             tool_id: tool_id.map(|id| fit(&id).to_owned()),
             asked: fit(&call.tool).to_owned(),
@@ -237,8 +200,8 @@ impl FirstCallRecord {
         }
     }
 
-    fn told(&self, outcome: Option<Outcome>) -> ToldFacets {
-        ToldFacets {
+    fn facets(&self, outcome: Option<Outcome>) -> BodyFacets {
+        BodyFacets {
             tool: Some(self.tool_id.as_ref().unwrap_or(&self.asked).clone()),
             asked: Some(self.asked.clone()),
             principal: Some(self.principal.clone()),

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use toolpost_model::{Outcome, SessionId};
 
 use super::{
-    facets::{FacetReader, Facets, ToldFacets},
+    facets::{BodyFacets, FacetReader, Facets},
     journal::StoredRecord,
 };
 
@@ -74,7 +74,7 @@ impl Query {
             .iter()
             .filter_map(|row| reader.read(&row.record))
             .last();
-        let (Some(facets), Some(last)) = (told.and_then(ToldFacets::into_facets), records.last())
+        let (Some(facets), Some(last)) = (told.and_then(BodyFacets::into_facets), records.last())
         else {
             return false;
         };

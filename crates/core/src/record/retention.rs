@@ -9,10 +9,12 @@ pub(crate) mod schedule;
 use std::{collections::HashSet, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
 use toolpost_model::{InvocationId, SessionId};
 
-use super::journal::{Journal, JournalError, Record, RecordKind};
+use super::{
+    body::PrunedBody,
+    journal::{Journal, JournalError, Record, RecordKind},
+};
 use plan::PrunePlan;
 
 /// How long records stay.
@@ -112,23 +114,6 @@ pub struct PrunedRange {
     pub first: Timestamp,
     /// When the last of them was written.
     pub last: Timestamp,
-}
-
-/// Body of a `pruned` record.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct PrunedBody {
-    /// The number of the last record that went.
-    pub up_to: u64,
-    /// Its hash, in 64 hex digits.
-    pub hash: String,
-    /// How many went.
-    pub records: u64,
-    /// When the first of them was written.
-    pub first: Timestamp,
-    /// When the last of them was written.
-    pub last: Timestamp,
-    /// Why.
-    pub why: String,
 }
 
 /// The record that vouches for a cut.

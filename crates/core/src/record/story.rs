@@ -4,12 +4,14 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use serde_json::{Value, value::RawValue};
-use toolpost_model::{InvocationId, NativeCallId, Principal, RequestId, SessionId, Verdict};
+use serde_json::Value;
+use toolpost_model::{
+    Arguments, InvocationId, NativeCallId, Principal, RequestId, SessionId, Verdict,
+};
 
 use super::{
+    body::{BodyPart, CallRecordBody, VerdictBody},
     journal::{RecordKind, StoredRecord},
-    rendering::{DecidedBody, RecordedWay},
 };
 use crate::invocation::{ModuleEvent, RecordedResult};
 
@@ -64,26 +66,26 @@ impl CallOnRecord {
     pub fn of(rows: &[StoredRecord]) -> Option<Self> {
         let mut rows = rows.iter().filter(|row| tells_of_its_way(row.record.kind));
         let first = rows.next()?;
-        let way: RecordedWay = serde_json::from_str(&first.record.body).ok()?;
+        let way: CallRecordBody<'_> = first.record.read_body().ok()?;
         let end = EndOnRecord::of(first.record.at, &way);
         let call = way.call.as_ref()?;
         let since_began = match &end {
             Some(end) => end.answer.result().timings.total_us,
             None => way.transitions.last().map_or(0, |passed| passed.at_us),
         };
-        let read = |raw: &Option<Box<RawValue>>| serde_json::from_str(raw.as_deref()?.get()).ok();
+        let read = |part: &Option<BodyPart<'_, Arguments>>| part.as_ref()?.read_as().ok();
         let arguments: Option<Value> = read(&call.arguments);
         let mut story = Self {
             invocation_id: first.record.invocation_id?,
             session_id: first.record.session_id.clone()?,
-            tool: call.tool.clone(),
+            tool: call.tool.to_string(),
             sent: read(&call.model_arguments).or_else(|| arguments.clone()),
             arguments,
             principal: call.principal(),
-            face: call.face.clone(),
+            face: call.face.to_string(),
             request_id: first.record.request.as_ref().map(|key| key.id.clone()),
             native_call_id: call.native_call_id.clone(),
-            correlation_id: call.correlation_id.clone(),
+            correlation_id: call.correlation_id.as_deref().map(str::to_owned),
             parent: call.parent,
             began_at: before(first.record.at, since_began),
             question: None,
@@ -95,7 +97,7 @@ impl CallOnRecord {
             .filter(|_| story.end.is_none())
             .map(|ask| ask.ask_id);
         for row in rows {
-            let Ok(way) = serde_json::from_str::<RecordedWay>(&row.record.body) else {
+            let Ok(way) = row.record.read_body::<CallRecordBody<'_>>() else {
                 continue;
             };
             story.go_on(row.record.at, &way);
@@ -103,12 +105,12 @@ impl CallOnRecord {
         Some(story)
     }
 
-    fn go_on(&mut self, at: Timestamp, way: &RecordedWay) {
+    fn go_on(&mut self, at: Timestamp, way: &CallRecordBody<'_>) {
         // A hook or a person may have changed them.
         if let Some(changed) = way
             .arguments
-            .as_deref()
-            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .as_ref()
+            .and_then(|arguments| arguments.read_as().ok())
         {
             self.arguments = Some(changed);
         }
@@ -123,8 +125,8 @@ impl CallOnRecord {
 }
 
 impl EndOnRecord {
-    fn of(at: Timestamp, way: &RecordedWay) -> Option<Self> {
-        let answer = RecordedResult::recorded(way.result.as_ref()?)?;
+    fn of(at: Timestamp, way: &CallRecordBody<'_>) -> Option<Self> {
+        let answer = RecordedResult::recorded(way.result.as_ref()?.text())?;
         let module_events = way
             .progress
             .iter()
@@ -145,15 +147,13 @@ fn before(at: Timestamp, micros: u64) -> Timestamp {
 /// The question that a record asks, or answers.
 pub fn question_of(row: &StoredRecord) -> Option<InvocationId> {
     match row.record.kind {
-        RecordKind::Asked => serde_json::from_str::<RecordedWay>(&row.record.body)
+        RecordKind::Asked => row
+            .record
+            .read_body::<CallRecordBody<'_>>()
             .ok()?
             .ask
             .map(|ask| ask.ask_id),
-        RecordKind::Decided => Some(
-            serde_json::from_str::<DecidedBody>(&row.record.body)
-                .ok()?
-                .ask_id,
-        ),
+        RecordKind::Decided => Some(row.record.read_body::<VerdictBody>().ok()?.ask_id),
         RecordKind::HostStarted
         | RecordKind::SessionOpened
         | RecordKind::SessionClosed
@@ -171,7 +171,7 @@ pub fn question_of(row: &StoredRecord) -> Option<InvocationId> {
 pub fn verdict_of(row: &StoredRecord) -> Option<Verdict> {
     let is_answer = row.record.kind == RecordKind::Decided;
     is_answer
-        .then(|| serde_json::from_str::<DecidedBody>(&row.record.body).ok())
+        .then(|| row.record.read_body::<VerdictBody>().ok())
         .flatten()
         .map(|body| body.verdict)
 }

@@ -7,7 +7,7 @@
 
 use jiff::Timestamp;
 use rusqlite::{CachedStatement, Connection, Row, ToSql, params};
-use toolpost_core::{FacetReader, Facets, Query, RecordKind, StoredRecord, ToldFacets};
+use toolpost_core::{BodyFacets, FacetReader, Facets, Query, RecordKind, StoredRecord};
 use toolpost_model::{Outcome, SessionId};
 
 use super::{
@@ -91,7 +91,7 @@ fn behind(
             Some(told) if !told.is_whole() => from_the_beginning(connection, &stored),
             told => told,
         };
-        if let Some(facets) = told.and_then(ToldFacets::into_facets) {
+        if let Some(facets) = told.and_then(BodyFacets::into_facets) {
             show(stored, facets)?;
         }
     }
@@ -99,7 +99,7 @@ fn behind(
 }
 
 /// A call may have begun before the first record that was read.
-fn from_the_beginning(connection: &Connection, end: &StoredRecord) -> Option<ToldFacets> {
+fn from_the_beginning(connection: &Connection, end: &StoredRecord) -> Option<BodyFacets> {
     let mut records = query::records_of(connection, end.record.invocation_id?).ok()?;
     records.retain(|row| row.seq <= end.seq);
     let mut reader = FacetReader::default();

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use rusqlite::Row;
-use serde::de::IgnoredAny;
 use toolpost_core::{FacetReader, GENESIS, RecordKind, StoredRecord, chain};
 use toolpost_model::InvocationId;
 
@@ -167,7 +166,7 @@ impl JournalCheck {
         }
         let told = self.facets.read(record);
         // What was read as facets is a JSON object.
-        if told.is_none() && !is_json_object(&record.body) {
+        if told.is_none() && !record.has_object() {
             self.found(*seq, Flaw::Body);
         }
         if beside == Beside::Facets {
@@ -240,8 +239,4 @@ impl JournalCheck {
         self.report.open_invocations.sort();
         self.report
     }
-}
-
-fn is_json_object(text: &str) -> bool {
-    text.trim_ascii_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

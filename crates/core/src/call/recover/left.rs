@@ -3,16 +3,15 @@
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
-use serde_json::value::RawValue;
 use toolpost_model::{
-    Decision, ErrorClass, InvocationId, Principal, ProgramFile, SessionId, Verdict,
+    Arguments, Decision, ErrorClass, InvocationId, ProgramFile, SessionId, Verdict,
 };
 
 use crate::{
-    approval::{ApprovalAnswer, No, RecordedQuestion, Yes},
+    approval::{ApprovalAnswer, No, Yes},
     record::{
+        body::{BodyPart, CallRecordBody, CallRequestBody, RecordedQuestion, VerdictBody},
         journal::{RecordKind, RequestKey, StoredRecord},
-        rendering::{DecidedBody, RecordedCall, RecordedWay},
     },
 };
 
@@ -21,7 +20,7 @@ use crate::{
 pub(super) struct OpenCall {
     pub(super) id: InvocationId,
     pub(super) session: SessionId,
-    pub(super) call: RecordedCall,
+    pub(super) call: CallRequestBody<'static>,
     pub(super) request: Option<RequestKey>,
     /// It had begun something that may have a side effect.
     pub(super) started: bool,
@@ -49,7 +48,7 @@ pub(super) struct LeftQuestion {
     pub(super) told_by: BTreeSet<InvocationId>,
     /// Its last caller was told to come again.
     is_kept: bool,
-    pub(super) answer: Option<DecidedBody>,
+    pub(super) answer: Option<VerdictBody>,
     /// The answer was for one call, and that one has begun.
     is_spent: bool,
 }
@@ -62,7 +61,7 @@ impl LeftQuestion {
     }
 
     /// An answer that is good for one more call, and until when.
-    pub(super) fn kept_answer(&self, now: Timestamp) -> Option<(&DecidedBody, Timestamp)> {
+    pub(super) fn kept_answer(&self, now: Timestamp) -> Option<(&VerdictBody, Timestamp)> {
         let answer = self
             .answer
             .as_ref()
@@ -85,14 +84,7 @@ impl LeftQuestion {
     }
 }
 
-impl DecidedBody {
-    pub(super) fn principal(&self) -> Principal {
-        Principal {
-            name: self.principal.clone(),
-            role: self.role,
-        }
-    }
-
+impl VerdictBody {
     /// What a call hears. `None`: what was approved is not all on record.
     pub(super) fn word(&self) -> Option<ApprovalAnswer> {
         let ask_id = self.ask_id;
@@ -132,7 +124,7 @@ impl LeftBehind {
         let (Some(id), Some(session)) = (row.record.invocation_id, &row.record.session_id) else {
             return;
         };
-        let way = || serde_json::from_str::<RecordedWay>(&row.record.body).ok();
+        let way = || row.record.read_body::<CallRecordBody<'_>>().ok();
         match row.record.kind {
             RecordKind::Accepted | RecordKind::Asked | RecordKind::Started => {
                 let Some(mut way) = way() else { return };
@@ -153,7 +145,7 @@ impl LeftBehind {
             }
             RecordKind::Ended => {
                 let way = way();
-                let class = way.as_ref().and_then(RecordedWay::error_class);
+                let class = way.as_ref().and_then(CallRecordBody::error_class);
                 self.note_spent(way.as_ref());
                 let ended = self.calls.remove(&id).and_then(|call| call.asks);
                 if let Some(asks) = ended {
@@ -165,7 +157,7 @@ impl LeftBehind {
                 }
             }
             RecordKind::Decided => {
-                let Ok(body) = serde_json::from_str::<DecidedBody>(&row.record.body) else {
+                let Ok(body) = row.record.read_body::<VerdictBody>() else {
                     return;
                 };
                 if let Some(question) = self.questions.get_mut(&body.ask_id) {
@@ -183,7 +175,7 @@ impl LeftBehind {
         }
     }
 
-    fn went_on(&mut self, id: InvocationId, kind: RecordKind, way: RecordedWay) {
+    fn went_on(&mut self, id: InvocationId, kind: RecordKind, way: CallRecordBody<'static>) {
         self.note_spent(Some(&way));
         let Some(call) = self.calls.get_mut(&id) else {
             return;
@@ -197,8 +189,8 @@ impl LeftBehind {
         }
         let before = call.asks.replace(Asks {
             asked,
-            decision,
-            programs: way.programs,
+            decision: decision.into_owned(),
+            programs: way.programs.into_owned(),
         });
         let raised_by = call.clone();
         let question = self
@@ -221,7 +213,7 @@ impl LeftBehind {
         }
     }
 
-    fn note_spent(&mut self, way: Option<&RecordedWay>) {
+    fn note_spent(&mut self, way: Option<&CallRecordBody<'_>>) {
         let spent = way
             .and_then(|way| way.approval.as_ref())
             .filter(|approval| approval.spent);
@@ -243,7 +235,11 @@ impl LeftBehind {
 }
 
 /// The arguments as hooks left them, in place of those the call came with. What the model sent stays known.
-fn replace_arguments(call: &mut RecordedCall, arguments: Box<RawValue>, redacted: bool) {
+fn replace_arguments(
+    call: &mut CallRequestBody<'static>,
+    arguments: BodyPart<'static, Arguments>,
+    redacted: bool,
+) {
     let before = call.arguments.replace(arguments);
     call.model_arguments = call.model_arguments.take().or(before);
     call.redacted = redacted;

@@ -19,8 +19,14 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 use toolpost_model::InvocationId;
 
-use super::{ExportError, inputs, moment, recorded};
-use crate::record::journal::{RecordKind, StoredRecord};
+use super::{ExportError, inputs, moment, read};
+use crate::record::{
+    body::{
+        CallRecordBody, DiscoveryBody, HostStartBody, RecordedLimits, SessionOpenedBody,
+        VerdictBody,
+    },
+    journal::{RecordKind, StoredRecord},
+};
 use story::CallEvidence;
 use tools::DeclaredToolTable;
 
@@ -44,13 +50,13 @@ struct RecordingHost {
     /// The number of its start.
     seq: Option<u64>,
     version: Option<String>,
-    limits: Option<recorded::ExportedHostLimits>,
+    limits: Option<RecordedLimits>,
     /// Its calls have spans.
     traces: bool,
 }
 
 impl RecordingHost {
-    fn of(row: &StoredRecord, start: &recorded::ExportedHostStartBody) -> Self {
+    fn of(row: &StoredRecord, start: &HostStartBody) -> Self {
         Self {
             seq: Some(row.seq),
             version: Some(start.version.clone()).filter(|version| !version.is_empty()),
@@ -93,12 +99,12 @@ impl AgentTool {
     ) -> Result<(), ExportError> {
         match row.record.kind {
             RecordKind::HostStarted => {
-                let start: recorded::ExportedHostStartBody = read(row)?;
+                let start: HostStartBody = read(row)?;
                 self.life = RecordingHost::of(row, &start);
                 events::host_started(row, &self.life, &start.carried, lines);
             }
             RecordKind::SessionOpened => {
-                let session: recorded::ExportedSessionBody = read(row)?;
+                let session: SessionOpenedBody = read(row)?;
                 events::session_opened(row, &session, &self.life, lines);
             }
             RecordKind::SessionClosed => events::session_closed(row, &self.life, lines),
@@ -109,14 +115,14 @@ impl AgentTool {
                     .surface(row, &surface, &self.life, &mut self.told, lines);
             }
             RecordKind::Discovered => {
-                let discovered: recorded::ExportedDiscoveryBody = read(row)?;
+                let discovered: DiscoveryBody = read(row)?;
                 events::discovered(row, &discovered, &self.life, lines);
             }
             RecordKind::Accepted | RecordKind::Asked | RecordKind::Started | RecordKind::Ended => {
                 self.call(row, lines)?;
             }
             RecordKind::Decided => {
-                let decided: recorded::ExportedVerdictBody = read(row)?;
+                let decided: VerdictBody = read(row)?;
                 events::decided(row, &decided, &self.life, lines);
             }
             RecordKind::Pruned => events::pruned(row, &self.life, lines),
@@ -128,12 +134,12 @@ impl AgentTool {
         let Some(id) = row.record.invocation_id else {
             return Ok(());
         };
-        let way: recorded::ExportedCallBody = read(row)?;
+        let way: CallRecordBody<'static> = read(row)?;
         let story = self.open.entry(id).or_insert_with(|| {
             self.order.push(id);
             CallEvidence::new(id, row.record.session_id.clone(), row.record.at)
         });
-        story.follow(row, way);
+        story.follow(row, way).map_err(ExportError::of(row))?;
         if row.record.kind == RecordKind::Ended
             && let Some(story) = self.open.remove(&id)
         {
@@ -162,8 +168,4 @@ impl AgentTool {
         result::result(story, lines);
         events::of_call(story, &self.life, lines);
     }
-}
-
-fn read<T: serde::de::DeserializeOwned>(row: &StoredRecord) -> Result<T, ExportError> {
-    serde_json::from_str(&row.record.body).map_err(ExportError::of(row))
 }

@@ -4,12 +4,14 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
-use serde_json::{json, value::RawValue};
-use toolpost_model::{ErrorClass, InvocationId, Outcome};
+use serde_json::json;
+use toolpost_model::{ErrorClass, InvocationId};
 
-use super::ExportError;
-use crate::record::journal::{RecordKind, StoredRecord};
+use super::{ExportError, read};
+use crate::record::{
+    body::{CallRecordBody, CallRequestBody, ResultHead},
+    journal::{RecordKind, StoredRecord},
+};
 
 pub(super) struct AuditExport {
     error_code: fn(ErrorClass) -> &'static str,
@@ -19,39 +21,7 @@ pub(super) struct AuditExport {
 
 struct AuditOpenCall {
     request: String,
-    call: AuditCallRequest,
-}
-
-#[derive(Deserialize)]
-struct AuditRecordBody<'a> {
-    #[serde(default)]
-    call: Option<AuditCallRequest>,
-    #[serde(default, borrow)]
-    result: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct AuditCallRequest {
-    tool: String,
-    #[serde(default)]
-    arguments: Option<Box<RawValue>>,
-    #[serde(default)]
-    unread_bytes: Option<usize>,
-    #[serde(default)]
-    correlation_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct AuditResult {
-    outcome: Outcome,
-    #[serde(default)]
-    error: Option<AuditResultError>,
-    timings: toolpost_model::Timings,
-}
-
-#[derive(Deserialize)]
-struct AuditResultError {
-    class: ErrorClass,
+    call: CallRequestBody<'static>,
 }
 
 impl AuditExport {
@@ -74,8 +44,7 @@ impl AuditExport {
         else {
             return Ok(());
         };
-        let body: AuditRecordBody<'_> =
-            serde_json::from_str(&record.body).map_err(ExportError::of(row))?;
+        let body: CallRecordBody<'_> = read(row)?;
         if let Some(call) = body.call {
             let request = record
                 .request
@@ -89,9 +58,9 @@ impl AuditExport {
         let Some(begun) = self.open.remove(&id) else {
             return Ok(());
         };
-        let ended: AuditResult =
-            serde_json::from_str(result.get()).map_err(ExportError::of(row))?;
-        let arguments = begun.call.arguments.as_ref().map(|text| text.get().len());
+        let ended: ResultHead = result.read_as().map_err(ExportError::of(row))?;
+        let error = ended.error_class().map_err(ExportError::of(row))?;
+        let arguments = begun.call.arguments.as_ref().map(|part| part.text().len());
         let line = json!({
             "record": "a2e_audit",
             "ts": record.at.as_microsecond() as f64 / 1e6,
@@ -100,9 +69,9 @@ impl AuditExport {
             "correlation_id": begun.call.correlation_id.unwrap_or_default(),
             "success": ended.outcome.is_success(),
             "duration_ms": ended.timings.total_us / 1_000,
-            "error_code": ended.error.map(|error| (self.error_code)(error.class)),
+            "error_code": error.map(self.error_code),
             "input_bytes": arguments.or(begun.call.unread_bytes).unwrap_or_default(),
-            "output_bytes": result.get().len(),
+            "output_bytes": result.text().len(),
             "message": "tool/call/req",
             "tool": begun.call.tool,
             "invocation_id": id,

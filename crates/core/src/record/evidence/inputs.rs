@@ -5,13 +5,15 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::recorded::{ExportedCallBody, Mutation};
-use crate::record::{journal::StoredRecord, story::tells_of_its_way};
+use crate::{
+    hooks::InputMutation,
+    record::{body::CallRecordBody, journal::StoredRecord, story::tells_of_its_way},
+};
 
 /// The arguments of a call, from those that the model sent to the last ones. Everything in it has passed redaction.
 #[derive(Debug, Default)]
 pub struct InputTrail {
-    pub(super) changes: Vec<(Mutation, Timestamp)>,
+    pub(super) changes: Vec<(InputMutation, Timestamp)>,
     /// One more than there are changes. `None`: the records do not have it.
     states: Vec<Option<Value>>,
 }
@@ -38,41 +40,45 @@ impl InputTrail {
     pub fn of(rows: &[StoredRecord]) -> Self {
         let mut trail = Self::default();
         for row in rows.iter().filter(|row| tells_of_its_way(row.record.kind)) {
-            if let Ok(mut way) = serde_json::from_str::<ExportedCallBody>(&row.record.body) {
+            if let Ok(way) = row.record.read_body::<CallRecordBody<'_>>() {
                 let begin = way.begin(row.record.at);
-                trail.follow(&mut way, begin);
+                // What cannot be read is left out.
+                let _ = trail.follow(&way, begin);
             }
         }
         trail
     }
 
     /// Takes in what a record tells of the arguments. `begin` is the moment that its times count from.
-    pub(super) fn follow(&mut self, way: &mut ExportedCallBody, begin: Timestamp) {
-        extend(
-            &mut self.changes,
-            std::mem::take(&mut way.mutations),
-            begin,
-            |change| (change.at_us, change.source.clone()),
-        );
+    pub(super) fn follow(
+        &mut self,
+        way: &CallRecordBody<'_>,
+        begin: Timestamp,
+    ) -> serde_json::Result<()> {
+        if let Some(mutations) = &way.mutations {
+            extend(&mut self.changes, mutations.read()?, begin, |change| {
+                (change.at_us, change.source.clone())
+            });
+        }
         for place in 0..self.changes.len() {
             if let Some(before) = self.changes[place].0.arguments_before.take() {
                 self.note(place, before);
             }
         }
         let newest = self.changes.len();
-        if let Some(call) = &mut way.call {
-            let sent = call.model_arguments.take();
-            let is_changed = sent.is_some();
-            if let Some(sent) = sent {
-                self.note(0, sent);
+        if let Some(call) = &way.call {
+            if let Some(sent) = &call.model_arguments {
+                self.note(0, sent.read_as()?);
             }
-            if let Some(arguments) = call.arguments.take() {
-                self.note(if is_changed { newest } else { 0 }, arguments);
+            if let Some(arguments) = &call.arguments {
+                let state = call.model_arguments.as_ref().map_or(0, |_| newest);
+                self.note(state, arguments.read_as()?);
             }
         }
-        if let Some(arguments) = way.arguments.take() {
-            self.note(newest, arguments);
+        if let Some(arguments) = &way.arguments {
+            self.note(newest, arguments.read_as()?);
         }
+        Ok(())
     }
 
     fn note(&mut self, state: usize, arguments: Value) {
@@ -113,11 +119,11 @@ impl InputTrail {
     }
 }
 
-impl ExportedCallBody {
+impl CallRecordBody<'_> {
     /// The moment that its times count from: the request, or the start of the host that took the call up again. The
     /// last stage was reached just before the record was written.
     pub(super) fn begin(&self, written_at: Timestamp) -> Timestamp {
-        let newest = self.transitions.last().map_or(0, |(_, at_us)| *at_us);
+        let newest = self.transitions.last().map_or(0, |passed| passed.at_us);
         let since = SignedDuration::from_micros(i64::try_from(newest).unwrap_or_default());
         written_at.checked_sub(since).unwrap_or(written_at)
     }

@@ -4,8 +4,8 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{ExportError, recorded};
-use crate::record::journal::StoredRecord;
+use super::{ExportError, read};
+use crate::record::{body, journal::StoredRecord};
 
 #[derive(Serialize)]
 struct JsonlLine<'a> {
@@ -30,7 +30,7 @@ struct JsonlRequest<'a> {
 
 pub(super) fn line(row: &StoredRecord) -> Result<String, ExportError> {
     let record = &row.record;
-    let body: &RawValue = serde_json::from_str(&record.body).map_err(ExportError::of(row))?;
+    let body: &RawValue = read(row)?;
     let line = JsonlLine {
         record: record.kind.as_str(),
         seq: row.seq,
@@ -88,29 +88,29 @@ struct RequestLine {
 #[schemars(rename = "Told")]
 enum JournalLineBody {
     /// A host began on this journal.
-    HostStarted(recorded::ExportedHostStartBody),
+    HostStarted(body::HostStartBody),
     /// A session was opened.
-    SessionOpened(recorded::ExportedSessionBody),
+    SessionOpened(body::SessionOpenedBody),
     /// A session was closed.
-    SessionClosed(recorded::ExportedSessionEndBody),
+    SessionClosed(body::SessionClosedBody),
     /// What can be called.
-    Catalog(recorded::ExportedCatalogBody),
+    Catalog(body::CatalogBody),
     /// Who sees what of it.
-    Surface(recorded::ExportedSurfaceBody),
+    Surface(body::SurfaceBody),
     /// A session was shown deferred tools.
-    Discovered(recorded::ExportedDiscoveryBody),
+    Discovered(body::DiscoveryBody),
     /// A call was acknowledged before its end.
-    Accepted(Box<recorded::ExportedCallBody>),
+    Accepted(Box<body::CallRecordBody<'static>>),
     /// A call waits for a person's answer.
-    Asked(Box<recorded::ExportedCallBody>),
+    Asked(Box<body::CallRecordBody<'static>>),
     /// A person answered.
-    Decided(recorded::ExportedVerdictBody),
+    Decided(body::VerdictBody),
     /// A call that may have a side effect begins to run.
-    Started(Box<recorded::ExportedCallBody>),
+    Started(Box<body::CallRecordBody<'static>>),
     /// A call ended.
-    Ended(Box<recorded::ExportedCallBody>),
+    Ended(Box<body::CallRecordBody<'static>>),
     /// Older records were removed.
-    Pruned(recorded::ExportedPruneBody),
+    Pruned(body::PrunedBody),
 }
 
 pub(super) fn schema() -> Value {

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -16,14 +17,16 @@ pub(crate) struct HostRedactor {
     key: [u8; 32],
 }
 
-/// What the record says of a sensitive argument: enough to see that two calls had the same, and not what it was.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A sensitive argument: enough to tell whether two calls were given the same one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Sensitive")]
 pub(crate) struct SensitiveArgument {
-    /// Where it stood.
+    /// Where it stands in the arguments.
     pub(crate) pointer: String,
-    /// Its length in bytes; of what is not a text, as JSON.
+    /// How long it is, in bytes of text.
+    #[schemars(with = "u64")]
     pub(crate) length: usize,
-    /// Equal for equal values within one life of the host.
+    /// A keyed hash of it. The key goes with the host that wrote it.
     pub(crate) hash: String,
 }
 

@@ -2,18 +2,21 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value};
 use toolpost_model::{
-    HiddenReason, InvocationId, SessionId, Stage, SurfaceId, SurfaceRequest, ToolId,
+    HiddenReason, InvocationId, SessionId, Stage, SurfaceId, SurfaceRequest, ToolId, ToolResult,
 };
 
 use super::{Cassette, CassetteCall, CassetteEvent, CassetteSession, CassetteTool, FORMAT, ids};
 use crate::{
     invocation::Milestone,
     record::{
-        declared::{CatalogBody, DeclaredTool, SurfaceBody},
-        journal::{RecordKind, StoredRecord},
-        rendering::{RecordedCall, RecordedWay, SessionBody, StartBody},
+        body::{
+            BodyPart, CallRecordBody, CallRequestBody, CatalogBody, HostStartBody,
+            SessionOpenedBody, SurfaceBody,
+        },
+        declared::DeclaredTool,
+        journal::{Record, RecordKind, StoredRecord},
     },
 };
 
@@ -40,10 +43,10 @@ pub struct Recorder {
 /// What is known of a call.
 #[derive(Default)]
 struct CassetteCallDraft {
-    call: Option<RecordedCall>,
+    call: Option<CallRequestBody<'static>>,
     is_resolved: bool,
     progress: Vec<Milestone>,
-    result: Option<Box<RawValue>>,
+    result: Option<BodyPart<'static, ToolResult>>,
 }
 
 impl Recorder {
@@ -75,19 +78,18 @@ impl Recorder {
     pub fn take(&mut self, row: &StoredRecord) {
         let record = &row.record;
         match record.kind {
-            RecordKind::Catalog => self.take_catalog(&record.body),
-            RecordKind::Surface => self.take_surface(&record.body),
+            RecordKind::Catalog => self.take_catalog(record),
+            RecordKind::Surface => self.take_surface(record),
             RecordKind::HostStarted => {
-                if let Ok(started) = serde_json::from_str::<StartBody>(&record.body) {
+                if let Ok(started) = record.read_body::<HostStartBody>() {
                     self.version = started.version;
                 }
             }
             RecordKind::SessionOpened => {
-                if let (Some(session), Ok(body)) = (
-                    &record.session_id,
-                    serde_json::from_str::<SessionBody>(&record.body),
-                ) {
-                    let SessionBody {
+                if let (Some(session), Ok(body)) =
+                    (&record.session_id, record.read_body::<SessionOpenedBody>())
+                {
+                    let SessionOpenedBody {
                         principal,
                         role,
                         surface,
@@ -102,7 +104,7 @@ impl Recorder {
             }
             RecordKind::Accepted | RecordKind::Asked | RecordKind::Started | RecordKind::Ended => {
                 if let (Some(session), Some(id)) = (&record.session_id, record.invocation_id) {
-                    self.take_call(session, id, &record.body);
+                    self.take_call(session, id, record);
                 }
             }
             RecordKind::Decided
@@ -128,11 +130,11 @@ impl Recorder {
         }
     }
 
-    fn take_call(&mut self, session: &SessionId, id: InvocationId, body: &str) {
+    fn take_call(&mut self, session: &SessionId, id: InvocationId, record: &Record) {
         if !self.is_wanted(session) {
             return;
         }
-        let Ok(way) = serde_json::from_str::<RecordedWay>(body) else {
+        let Ok(way) = record.read_body::<CallRecordBody<'_>>() else {
             return;
         };
         self.in_use = true;
@@ -168,8 +170,8 @@ impl Recorder {
         taken.result = taken.result.take().or(way.result);
     }
 
-    fn take_catalog(&mut self, body: &str) {
-        let Ok(body) = serde_json::from_str::<CatalogBody>(body) else {
+    fn take_catalog(&mut self, record: &Record) {
+        let Ok(body) = record.read_body::<CatalogBody>() else {
             return;
         };
         if self.in_use {
@@ -179,8 +181,8 @@ impl Recorder {
         self.catalog.take(body);
     }
 
-    fn take_surface(&mut self, body: &str) {
-        let Ok(body) = serde_json::from_str::<SurfaceBody>(body) else {
+    fn take_surface(&mut self, record: &Record) {
+        let Ok(body) = record.read_body::<SurfaceBody>() else {
             return;
         };
         self.surfaces.insert(body.surface_id.clone(), body);
@@ -246,7 +248,7 @@ fn on_tape(
     let result = taken.result.as_ref()?;
     let place_of = |id: InvocationId| places.get(&id).copied();
     let mut answer: Map<String, Value> =
-        serde_json::from_str(&ids::marked(result.get(), place_of)).ok()?;
+        serde_json::from_str(&ids::marked(result.text(), place_of)).ok()?;
     answer.remove("invocation_id");
     let timings = answer.remove("timings");
     let took_us = timings
@@ -255,10 +257,10 @@ fn on_tape(
     // What the caller sent, where a setting or a hook made something else of it.
     let arguments = call.model_arguments.as_ref().or(call.arguments.as_ref());
     Some(CassetteCall {
-        tool: call.tool.clone(),
+        tool: call.tool.to_string(),
         arguments: match arguments {
             Some(arguments) => {
-                Some(serde_json::from_str(&ids::marked(arguments.get(), place_of)).ok()?)
+                Some(serde_json::from_str(&ids::marked(arguments.text(), place_of)).ok()?)
             }
             None => None,
         },

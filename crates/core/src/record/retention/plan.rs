@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
 use toolpost_model::{InvocationId, SessionId};
 
 use super::{Due, Hold, RetentionExemptions};
 use crate::record::{
+    body::{CallRecordBody, RestatableHead, Restatement, VerdictBody, append_member},
     journal::{Journal, JournalError, Record, RecordKind, StoredRecord},
     query::Query,
-    rendering::{DecidedBody, RecordedWay},
+    rendering::written,
 };
 
 /// Records that are read at a time.
@@ -129,24 +129,6 @@ struct CatalogRow {
     whole: bool,
 }
 
-/// What a plan reads of a catalog or a surface on record.
-#[derive(Deserialize)]
-struct RestatableRecordBody {
-    #[serde(default)]
-    digest: String,
-    #[serde(default)]
-    whole: bool,
-    #[serde(default)]
-    surface_id: String,
-    #[serde(default)]
-    restated: Option<RestatementRef>,
-}
-
-#[derive(Deserialize)]
-struct RestatementRef {
-    seq: u64,
-}
-
 impl PruneWalk {
     /// Whether the record is due and this goes on.
     fn takes(&mut self, row: &StoredRecord, due: &Due, needed: &RetentionExemptions) -> bool {
@@ -210,7 +192,7 @@ impl PruneWalk {
         let by_pruning = match record.kind {
             RecordKind::Pruned => true,
             RecordKind::Catalog | RecordKind::Surface => {
-                context(record).is_some_and(|is| is.restated.is_some())
+                head(record).is_some_and(|head| head.restated.is_some())
             }
             RecordKind::HostStarted
             | RecordKind::SessionOpened
@@ -228,12 +210,13 @@ impl PruneWalk {
     }
 
     fn note_context(&mut self, row: &StoredRecord) {
-        let Some(RestatableRecordBody {
+        let Some(RestatableHead {
             digest,
             whole,
             surface_id,
             restated,
-        }) = context(&row.record)
+            ..
+        }) = head(&row.record)
         else {
             return;
         };
@@ -348,20 +331,20 @@ fn idle_since(needed: &RetentionExemptions) -> Timestamp {
     needed.now.checked_sub(idle).unwrap_or(Timestamp::MIN)
 }
 
-fn context(record: &Record) -> Option<RestatableRecordBody> {
-    serde_json::from_str(&record.body).ok()
+fn head(record: &Record) -> Option<RestatableHead> {
+    record.read_body().ok()
 }
 
 /// The question may still be answered, or its answer still be used.
 fn is_unsettled(rows: &[StoredRecord], now: Timestamp) -> bool {
     rows.iter().any(|row| match row.record.kind {
         RecordKind::Asked => {
-            let way: Option<RecordedWay> = serde_json::from_str(&row.record.body).ok();
-            way.and_then(|way| way.ask)
+            let body: Option<CallRecordBody<'_>> = row.record.read_body().ok();
+            body.and_then(|body| body.ask)
                 .is_some_and(|asked| now < asked.expires_at)
         }
         RecordKind::Decided => {
-            let body: Option<DecidedBody> = serde_json::from_str(&row.record.body).ok();
+            let body: Option<VerdictBody> = row.record.read_body().ok();
             body.and_then(|body| body.kept_until)
                 .is_some_and(|until| now < until)
         }
@@ -405,17 +388,9 @@ fn told_again(row: StoredRecord, now: Timestamp) -> Record {
     let StoredRecord {
         seq, mut record, ..
     } = row;
-    if context(&record).is_some_and(|is| is.restated.is_none()) && record.body.ends_with('}') {
-        record.body.pop();
-        let comma = if record.body.trim_end().ends_with('{') {
-            ""
-        } else {
-            ","
-        };
-        record.body.push_str(&format!(
-            "{comma}\"restated\":{{\"seq\":{seq},\"at\":\"{}\"}}}}",
-            record.at
-        ));
+    if head(&record).is_some_and(|head| head.restated.is_none()) {
+        let restated = Restatement { seq, at: record.at };
+        append_member(&mut record.body, "restated", &written(&restated, 64));
     }
     Record { at: now, ..record }
 }

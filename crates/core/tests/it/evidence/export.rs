@@ -91,7 +91,7 @@ async fn every_line_fits_the_generated_schema_and_tells_nothing_that_it_does_not
     }
     assert!(
         undescribed.is_empty(),
-        "describe these in `record/evidence/recorded.rs`: {undescribed:?}"
+        "describe these in `record/body/call.rs`: {undescribed:?}"
     );
 }
 

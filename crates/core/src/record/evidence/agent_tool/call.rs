@@ -8,11 +8,8 @@ use toolpost_model::{
     EventBody, Interrupt, NativeCallId, OnFailure, Ordering, Outcome, Stage, TraceContext,
 };
 
-use super::{
-    RecordingHost, four_inputs::FourInputs, push, recorded::ExportedCancellation,
-    story::CallEvidence, words,
-};
-use crate::record::declared::DeclaredTool;
+use super::{RecordingHost, four_inputs::FourInputs, push, story::CallEvidence, words};
+use crate::record::{body::CancellationBody, declared::DeclaredTool};
 
 /// The face whose request ids are made by the host.
 const A2A_FACE: &str = "a2a";
@@ -92,7 +89,10 @@ fn native_call_id(story: &CallEvidence) -> Option<&str> {
         let request = story.request.as_ref().filter(|_| call.face != A2A_FACE)?;
         Some(request.as_str()).filter(|id| id.len() <= NativeCallId::LONGEST)
     };
-    call.native_call_id.as_deref().or_else(of_request)
+    call.native_call_id
+        .as_ref()
+        .map(NativeCallId::as_str)
+        .or_else(of_request)
 }
 
 pub(super) fn invocation(
@@ -183,7 +183,7 @@ fn telemetry(story: &CallEvidence, life: &RecordingHost) -> Option<Value> {
 /// Who stopped it, when, and whether its work obeyed.
 fn cancellation(story: &CallEvidence) -> Option<Value> {
     let told = story.met.as_ref()?.get("cancellation")?;
-    let told: ExportedCancellation = ExportedCancellation::deserialize(told).ok()?;
+    let told: CancellationBody = CancellationBody::deserialize(told).ok()?;
     let by = told
         .by
         .zip(told.role)

@@ -4,10 +4,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use toolpost_model::{Disposition, EventBody, HookEvent, InvocationId, Stage, ToolId, Verdict};
 
-use super::{RecordingHost, moment, push, recorded, story::CallEvidence, words};
-use crate::record::{
-    declared::{DeclaredTool, SurfaceBody},
-    journal::StoredRecord,
+use super::{RecordingHost, moment, push, story::CallEvidence, words};
+use crate::{
+    invocation::Milestone,
+    record::{
+        body::{DiscoveryBody, SessionOpenedBody, SurfaceBody, VerdictBody},
+        declared::DeclaredTool,
+        journal::StoredRecord,
+    },
 };
 
 /// An event that a record of the journal tells.
@@ -47,7 +51,7 @@ pub(super) fn host_started(
 
 pub(super) fn session_opened(
     row: &StoredRecord,
-    session: &recorded::ExportedSessionBody,
+    session: &SessionOpenedBody,
     life: &RecordingHost,
     lines: &mut Vec<String>,
 ) {
@@ -75,7 +79,7 @@ pub(super) fn session_closed(row: &StoredRecord, life: &RecordingHost, lines: &m
 }
 
 pub(super) fn pruned(row: &StoredRecord, life: &RecordingHost, lines: &mut Vec<String>) {
-    let data: Value = serde_json::from_str(&row.record.body).unwrap_or_else(|_| json!({}));
+    let data: Value = row.record.read_body().unwrap_or_else(|_| json!({}));
     Of { row, life }.push(lines, "journal.pruned", &Value::Null, "", &data);
 }
 
@@ -128,7 +132,7 @@ pub(super) fn surface(
 /// loaded in one step.
 pub(super) fn discovered(
     row: &StoredRecord,
-    discovered: &recorded::ExportedDiscoveryBody,
+    discovered: &DiscoveryBody,
     life: &RecordingHost,
     lines: &mut Vec<String>,
 ) {
@@ -144,7 +148,7 @@ pub(super) fn discovered(
 /// A person's answer. It may be for a call that has ended, or for several.
 pub(super) fn decided(
     row: &StoredRecord,
-    decided: &recorded::ExportedVerdictBody,
+    decided: &VerdictBody,
     life: &RecordingHost,
     lines: &mut Vec<String>,
 ) {
@@ -272,7 +276,7 @@ pub(super) fn of_call(story: &CallEvidence, life: &RecordingHost, lines: &mut Ve
 /// A word on its progress, which is a record of its own, or an event that a module emitted, which is told here whole.
 fn milestones(
     events: &mut CallEvents<'_>,
-    milestone: &recorded::ExportedMilestone,
+    milestone: &Milestone,
     at: Timestamp,
     lines: &mut Vec<String>,
 ) {

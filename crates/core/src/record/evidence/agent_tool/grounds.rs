@@ -4,9 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use toolpost_model::{Behavior, Decision, DelegatedVote, HookDeed, ReasonType, RuleRef, Stage};
 
-use super::{
-    four_inputs::FourInputs, moment, push, recorded::ExportedQuestion, story::CallEvidence, words,
-};
+use super::{four_inputs::FourInputs, moment, push, story::CallEvidence, words};
+use crate::record::body::RecordedQuestion;
 
 pub(super) fn mutations(story: &CallEvidence, lines: &mut Vec<String>) {
     let inputs = FourInputs::of(story);
@@ -74,7 +73,7 @@ enum DecisionLine<'a> {
     /// The decision itself, with the question where a person was asked.
     Made {
         decision: &'a Decision,
-        question: Option<&'a ExportedQuestion>,
+        question: Option<&'a RecordedQuestion>,
         at: Timestamp,
         /// How often the arguments that it was made on had been changed.
         changes: usize,

@@ -1,16 +1,26 @@
 //! One call, gathered from its records.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toolpost_model::{
-    Decision, Effects, HookRun, InvocationId, SessionId, Stage, ToolId, ToolResult,
+    Decision, Effects, HookRun, InvocationId, SessionId, Stage, SurfaceId, ToolId, ToolResult,
 };
 
 use super::{
     inputs::{self, AtMicros, InputTrail},
-    moment, recorded,
+    moment,
 };
-use crate::record::journal::{RecordKind, StoredRecord};
+use crate::{
+    hooks::InputMutation,
+    invocation::Milestone,
+    record::{
+        body::{ApprovalBody, BodyPart, CallRecordBody, CallRequestBody, RecordedQuestion},
+        journal::{RecordKind, StoredRecord},
+    },
+};
 
 /// What the records of a call tell, the newest word first.
 pub(super) struct CallEvidence {
@@ -19,20 +29,20 @@ pub(super) struct CallEvidence {
     pub(super) request: Option<String>,
     /// Its records, by number.
     pub(super) records: Vec<u64>,
-    pub(super) call: Option<recorded::ExportedCallRequest>,
+    pub(super) call: Option<CallRequestBody<'static>>,
     pub(super) tool_id: Option<ToolId>,
-    pub(super) surface: Option<String>,
+    pub(super) surface: Option<SurfaceId>,
     pub(super) effects: Option<Effects>,
     /// Decisions that asked a person.
     pub(super) asked: Vec<AskingDecision>,
     pub(super) decision: Option<Decision>,
-    pub(super) approval: Option<recorded::ExportedApproval>,
+    pub(super) approval: Option<ApprovalBody>,
     pub(super) inputs: InputTrail,
     /// A record tells that it began to run, perhaps under an earlier host.
     is_started: bool,
     pub(super) redacted: bool,
     pub(super) hooks: Vec<(HookRun, Timestamp)>,
-    pub(super) progress: Vec<(recorded::ExportedMilestone, Timestamp)>,
+    pub(super) progress: Vec<(Milestone, Timestamp)>,
     pub(super) transitions: Vec<(Stage, Timestamp)>,
     /// What it met on its way, where nothing else tells.
     pub(super) met: Option<Value>,
@@ -45,7 +55,7 @@ pub(super) struct CallEvidence {
 /// A decision that asked a person.
 pub(super) struct AskingDecision {
     pub(super) decision: Decision,
-    pub(super) question: recorded::ExportedQuestion,
+    pub(super) question: RecordedQuestion,
     pub(super) at: Timestamp,
     /// How often the arguments that it was made on had been changed.
     pub(super) changes: usize,
@@ -80,10 +90,14 @@ impl CallEvidence {
     }
 
     /// Takes in the next record.
-    pub(super) fn follow(&mut self, row: &StoredRecord, mut way: recorded::ExportedCallBody) {
+    pub(super) fn follow(
+        &mut self,
+        row: &StoredRecord,
+        way: CallRecordBody<'static>,
+    ) -> serde_json::Result<()> {
         let at = row.record.at;
         let begin = way.begin(at);
-        self.inputs.follow(&mut way, begin);
+        self.inputs.follow(&way, begin)?;
         self.is_started |= row.record.kind == RecordKind::Started;
         self.records.push(row.seq);
         self.last_at = at;
@@ -96,34 +110,37 @@ impl CallEvidence {
             self.call = Some(call);
         }
         self.redacted |= way.redacted;
-        self.tool_id = way.tool_id.or(self.tool_id.take());
+        self.tool_id = read(way.tool_id.as_ref())?.or(self.tool_id.take());
         self.surface = way.surface.or(self.surface.take());
-        self.effects = way.effects.or(self.effects.take());
+        self.effects = read(way.effects.as_ref())?.or(self.effects.take());
         self.approval = way.approval.or(self.approval.take());
         if let (Some(question), Some(decision)) = (way.ask, &way.decision) {
             let changes = self.inputs.changes.len();
             self.asked.push(AskingDecision {
-                decision: decision.clone(),
+                decision: decision.clone().into_owned(),
                 question,
                 at,
                 changes,
             });
         }
-        self.decision = way.decision.or(self.decision.take());
-        inputs::extend(&mut self.hooks, way.hooks, begin, |run| {
+        self.decision = way.decision.map(Cow::into_owned).or(self.decision.take());
+        let hooks = read(way.hooks.as_ref())?.unwrap_or_default();
+        inputs::extend(&mut self.hooks, hooks, begin, |run| {
             (run.at_us, run.name.clone())
         });
         inputs::extend(&mut self.progress, way.progress, begin, |milestone| {
             (milestone.seq, milestone.at_us)
         });
         if !way.transitions.is_empty() {
-            let reached = way.transitions.into_iter();
+            let reached = way.transitions.iter();
             self.transitions = reached
-                .map(|(stage, at_us)| (stage, moment(begin, at_us)))
+                .map(|passed| (passed.stage, moment(begin, passed.at_us)))
                 .collect();
         }
-        self.met = way.explain.or(self.met.take());
-        self.result = way.result.map(|result| *result).or(self.result.take());
+        let met = way.explain.as_ref().map(BodyPart::read_as).transpose()?;
+        self.met = met.or(self.met.take());
+        self.result = read(way.result.as_ref())?.or(self.result.take());
+        Ok(())
     }
 
     /// When a stage was reached last.
@@ -141,7 +158,7 @@ impl CallEvidence {
 
     /// The tool, or the name that was asked for where there is none.
     pub(super) fn tool(&self) -> &str {
-        let asked_for = self.call.as_ref().map_or("", |call| call.tool.as_str());
+        let asked_for = self.call.as_ref().map_or("", |call| &*call.tool);
         self.tool_id.as_ref().map_or(asked_for, ToolId::as_str)
     }
 
@@ -150,19 +167,26 @@ impl CallEvidence {
     }
 }
 
+/// Reads a member that a record may lack.
+fn read<T: ?Sized + ToOwned<Owned: DeserializeOwned>>(
+    part: Option<&BodyPart<'_, T>>,
+) -> serde_json::Result<Option<T::Owned>> {
+    part.map(BodyPart::read).transpose()
+}
+
 impl AtMicros for HookRun {
     fn at_us(&self) -> u64 {
         self.at_us
     }
 }
 
-impl AtMicros for recorded::Mutation {
+impl AtMicros for InputMutation {
     fn at_us(&self) -> u64 {
         self.at_us
     }
 }
 
-impl AtMicros for recorded::ExportedMilestone {
+impl AtMicros for Milestone {
     fn at_us(&self) -> u64 {
         self.at_us
     }

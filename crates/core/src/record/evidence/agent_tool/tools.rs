@@ -3,17 +3,17 @@
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolpost_model::{
     AccessKind, CancelSupport, ClassFact, ContentDigest, EffectClass, Effects, ExecutionKind,
     Interface, Lifecycle, LoadingStrategy, SandboxProfile, ToolId,
 };
 
-use super::{ExportError, RecordingHost, events, push, words};
+use super::{ExportError, RecordingHost, events, push, read, words};
 use crate::record::{
-    declared::{DeclaredTool, SurfaceBody, ToolTerms},
+    body::{BodyPart, CatalogBody, SurfaceBody},
+    declared::{DeclaredTool, ToolTerms},
     journal::StoredRecord,
 };
 
@@ -23,19 +23,6 @@ pub(super) struct DeclaredToolTable {
     known: HashMap<ToolId, DeclaredTool>,
     /// Declarations that were told, by their interface's id.
     told: HashSet<String>,
-}
-
-#[derive(Deserialize)]
-struct CatalogRecordPiece<'a> {
-    whole: bool,
-    part: u32,
-    #[serde(borrow)]
-    declared: Vec<&'a RawValue>,
-    #[serde(default)]
-    removed: Vec<ToolId>,
-    /// It was told before, and again when older records were removed: later ones may have changed it since.
-    #[serde(default)]
-    restated: Option<serde::de::IgnoredAny>,
 }
 
 /// One declaration on its way out.
@@ -63,16 +50,14 @@ impl DeclaredToolTable {
         life: &RecordingHost,
         lines: &mut Vec<String>,
     ) -> Result<(), ExportError> {
-        let piece: CatalogRecordPiece<'_> =
-            serde_json::from_str(&row.record.body).map_err(ExportError::of(row))?;
+        let piece: CatalogBody<Vec<BodyPart<'_, DeclaredTool>>> = read(row)?;
         let is_news = piece.restated.is_none();
         if is_news && piece.whole && piece.part == 1 {
             self.known.clear();
         }
-        for raw in piece.declared {
-            let tool: DeclaredTool =
-                serde_json::from_str(raw.get()).map_err(ExportError::of(row))?;
-            let digest: [u8; 32] = Sha256::digest(raw.get().as_bytes()).into();
+        for part in piece.declared {
+            let tool = part.read().map_err(ExportError::of(row))?;
+            let digest: [u8; 32] = Sha256::digest(part.text().as_bytes()).into();
             let mark = ContentDigest(digest).to_hex()[..12].to_owned();
             let declared = DeclarationExport {
                 tool: &tool,

@@ -1,0 +1,379 @@
+//! The bodies of records: one type per record kind, for the writer and for every reader.
+//!
+//! [`Record::read_body`] is the only place that parses a body. Members that only some readers use are [`BodyPart`]s, so that a
+//! reader is not stopped by a member that it does not use. The descriptions of the types are published with the schema of
+//! `toolpost journal export --format jsonl`.
+
+mod call;
+mod catalog;
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use serde_json::{Value, json, value::RawValue};
+use toolpost_model::{
+    ArgumentChange, CallHash, InvocationId, Principal, PrincipalName, PrincipalRole, ProgramFile,
+    SurfaceRequest, ToolId, Verdict,
+};
+
+use super::journal::Record;
+use crate::host::HostLimits;
+pub use call::{
+    ApprovalBody, CallRecordBody, CallRecordHead, CallRequestBody, CallRequestHead, NamedContent,
+    RecordedQuestion, ResultHead,
+};
+pub(crate) use call::{CancellationBody, CircumstancesBody, EventCounts};
+pub use catalog::{
+    BlockedTool, CatalogBody, CatalogOnRecord, RestatableHead, Restatement, SurfaceBody,
+};
+
+impl Record {
+    /// Reads the body as the type of its kind, or as a part of it.
+    pub fn read_body<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
+        serde_json::from_str(&self.body)
+    }
+
+    /// Whether the body is a JSON object, as every body is that was written.
+    pub fn has_object(&self) -> bool {
+        let is_object = self.body.trim_ascii_start().starts_with('{');
+        is_object && self.read_body::<IgnoredAny>().is_ok()
+    }
+}
+
+/// Adds a member to a body that was written before: its text stays as it is.
+pub(crate) fn append_member(body: &mut String, name: &str, json: &str) {
+    if !body.ends_with('}') {
+        return;
+    }
+    body.pop();
+    if !body.trim_end().ends_with('{') {
+        body.push(',');
+    }
+    body.push('"');
+    body.push_str(name);
+    body.push_str("\":");
+    body.push_str(json);
+    body.push('}');
+}
+
+/// A member of a record body: a value on its way into the journal, its text on the way back.
+#[derive(Debug)]
+pub enum BodyPart<'a, T: ?Sized> {
+    /// To be written.
+    Value(&'a T),
+    /// As it was written.
+    Text(Box<RawValue>),
+}
+
+impl<T: ?Sized> Clone for BodyPart<'_, T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Value(value) => Self::Value(value),
+            Self::Text(text) => Self::Text(text.clone()),
+        }
+    }
+}
+
+impl<'a, T> BodyPart<'a, [T]> {
+    /// A list, which is left out where it is empty.
+    pub(crate) fn of_list(list: &'a [T]) -> Option<Self> {
+        (!list.is_empty()).then_some(Self::Value(list))
+    }
+}
+
+impl<T: ?Sized> BodyPart<'_, T> {
+    /// The JSON of a member that was read. Empty for one that is to be written.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Value(_) => "",
+            Self::Text(text) => text.get(),
+        }
+    }
+
+    /// The JSON of a member that was read, by itself.
+    pub fn into_text(self) -> Option<Box<RawValue>> {
+        match self {
+            Self::Value(_) => None,
+            Self::Text(text) => Some(text),
+        }
+    }
+
+    /// Reads the member as another type than its own.
+    pub fn read_as<'a, R: Deserialize<'a>>(&'a self) -> serde_json::Result<R> {
+        serde_json::from_str(self.text())
+    }
+}
+
+impl<T: ?Sized + ToOwned<Owned: DeserializeOwned>> BodyPart<'_, T> {
+    /// Reads the member.
+    pub fn read(&self) -> serde_json::Result<T::Owned> {
+        self.read_as()
+    }
+}
+
+impl<T: ?Sized + Serialize> Serialize for BodyPart<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Value(value) => value.serialize(serializer),
+            Self::Text(text) => text.serialize(serializer),
+        }
+    }
+}
+
+impl<'de, T: ?Sized> Deserialize<'de> for BodyPart<'_, T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Deserialize::deserialize(deserializer).map(Self::Text)
+    }
+}
+
+impl<T: ?Sized + JsonSchema> JsonSchema for BodyPart<'_, T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// The published schema names the default of every member that may be absent, except where its type is one of these.
+const WITHOUT_DEFAULT: [&str; 11] = [
+    "Approval",
+    "Asked",
+    "Cancellation",
+    "CatalogPlace",
+    "Events",
+    "Limits",
+    "Milestone",
+    "Mutation",
+    "OutputMutation",
+    "Question",
+    "Sensitive",
+];
+
+/// Adds the defaults to the schema of a body. The derived ones depend on what the writer leaves out.
+pub(crate) fn state_defaults(schema: &mut Schema) {
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let required = |name: &str| {
+        let mut names = required.as_array().into_iter().flatten();
+        names.any(|one| one == name)
+    };
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (name, property) in properties.into_iter().flatten() {
+        let Some(property) = property.as_object_mut().filter(|_| !required(name)) else {
+            continue;
+        };
+        property.remove("default");
+        let reference = ["/$ref", "/items/$ref", "/anyOf/0/$ref"]
+            .iter()
+            .find_map(|place| json!(property).pointer(place)?.as_str().map(str::to_owned));
+        let named = reference.as_ref().and_then(|to| to.rsplit('/').next());
+        if named.is_some_and(|named| WITHOUT_DEFAULT.contains(&named)) {
+            continue;
+        }
+        let default = match property.get("type").and_then(Value::as_str) {
+            Some("array") => json!([]),
+            Some("boolean") => json!(false),
+            Some("integer") => json!(0),
+            Some("string") => json!(""),
+            Some(_) | None => Value::Null,
+        };
+        property.insert("default".to_owned(), default);
+    }
+}
+
+/// Body of `host_started`.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "Start", transform = state_defaults)]
+pub struct HostStartBody {
+    /// Of Toolpost.
+    pub version: String,
+    /// Calls of earlier hosts that go on.
+    pub carried: Vec<InvocationId>,
+    /// Its calls have spans.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub traces: bool,
+    /// Where the record tells what can be called, where that was told before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<CatalogOnRecord>,
+    /// What its calls are held to.
+    pub limits: RecordedLimits,
+}
+
+/// The limits of a host.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "Limits", transform = state_defaults)]
+pub struct RecordedLimits {
+    /// Calls that run at the same time.
+    pub concurrency: u64,
+    /// Calls of one session that do.
+    pub session_concurrency: u64,
+    /// Calls that wait.
+    pub queue: u64,
+    /// A call's deadline where nobody says otherwise.
+    pub deadline_ms: u64,
+    /// The longest deadline.
+    pub deadline_ceiling_ms: u64,
+    /// The largest text that is shown whole.
+    pub inline_chars: u64,
+    /// The largest arguments.
+    pub argument_bytes: u64,
+}
+
+impl RecordedLimits {
+    pub(crate) fn of(limits: &HostLimits) -> Self {
+        let millis =
+            |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            concurrency: limits.scheduler.concurrency as u64,
+            session_concurrency: limits.scheduler.session_concurrency as u64,
+            queue: limits.scheduler.queue as u64,
+            deadline_ms: millis(limits.deadline),
+            deadline_ceiling_ms: millis(limits.deadline_ceiling),
+            inline_chars: limits.inline_chars as u64,
+            argument_bytes: limits.argument_bytes as u64,
+        }
+    }
+}
+
+/// Body of `session_opened`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Session", transform = state_defaults)]
+pub struct SessionOpenedBody {
+    /// Whose it is.
+    #[schemars(with = "String")]
+    pub principal: PrincipalName,
+    /// In which role.
+    pub role: PrincipalRole,
+    /// What it asks of a surface.
+    pub surface: SurfaceRequest,
+    /// A mark of the credential it was opened with. Not a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
+}
+
+/// Body of `session_closed`: there is nothing to add.
+#[derive(JsonSchema)]
+#[schemars(rename = "Empty")]
+pub(crate) struct SessionClosedBody {}
+
+/// Body of `discovered`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Discovered")]
+pub struct DiscoveryBody {
+    /// Deferred tools that the session had not been shown before, and may call from now on.
+    pub tools: Vec<ToolId>,
+    /// How it came to see them.
+    pub way: DiscoveryWay,
+}
+
+/// How a session came to see a deferred tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DiscoveryWay {
+    /// A search found it.
+    Search,
+    /// It was in a list.
+    Listing,
+    /// It was looked up by its name.
+    Name,
+}
+
+/// Body of `decided`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Decided", transform = state_defaults)]
+pub struct VerdictBody {
+    /// The question.
+    pub ask_id: InvocationId,
+    /// SHA-256 of what was asked about.
+    #[schemars(with = "String")]
+    pub hash: CallHash,
+    /// SHA-256 of what may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub approves: Option<CallHash>,
+    /// SHA-256 of what was asked about without the files that the call would run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub without_files: Option<CallHash>,
+    /// The files of what may run, as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramFile>,
+    /// Whose call it was.
+    #[schemars(with = "String")]
+    pub principal: PrincipalName,
+    /// In which role.
+    pub role: PrincipalRole,
+    /// The tool.
+    pub tool_id: String,
+    /// The answer.
+    pub verdict: Verdict,
+    /// The arguments that were changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_fields: Vec<String>,
+    /// The same with the values, in readable text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_arguments: Vec<ArgumentChange>,
+    /// A secret was taken out of the changed arguments.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
+    /// Who answered.
+    #[schemars(with = "String")]
+    pub by: PrincipalName,
+    /// How many calls it was for.
+    pub waiting: usize,
+    /// Until when it is good for one more call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub kept_until: Option<Timestamp>,
+    /// The rule it left behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// A call of an earlier life goes on with it. Known only while a host starts.
+    #[serde(skip)]
+    pub(crate) is_taken: bool,
+}
+
+impl VerdictBody {
+    pub(crate) fn principal(&self) -> Principal {
+        Principal {
+            name: self.principal.clone(),
+            role: self.role,
+        }
+    }
+}
+
+/// Body of `pruned`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Pruned")]
+pub struct PrunedBody {
+    /// The last record that was removed.
+    pub up_to: u64,
+    /// The chain's hash after it.
+    pub hash: String,
+    /// How many records went.
+    pub records: u64,
+    /// When the first of them was written.
+    #[schemars(with = "String")]
+    pub first: Timestamp,
+    /// When the last of them was written.
+    #[schemars(with = "String")]
+    pub last: Timestamp,
+    /// Why they went.
+    pub why: String,
+}
