@@ -11,6 +11,7 @@
 mod approval;
 mod artifact;
 mod batch;
+mod call_port;
 mod canonical;
 mod consult;
 mod declaration;
@@ -47,6 +48,9 @@ pub use artifact::{
     StoredArtifact,
 };
 pub use batch::{BatchPlace, OnFailure, Ordering};
+pub use call_port::{
+    CallArtifactStore, CallPort, CallRules, CallSurroundings, CallerPort, SiblingCalls,
+};
 pub use canonical::canonical_json;
 pub use consult::{
     ConsultError, ConsultKind, ConsultKinds, ConsultQuestion, ConsultReply, ConsultableCaller,
@@ -95,9 +99,7 @@ pub use source::{
 };
 pub use stage::{Stage, Transition};
 pub use surface::{HiddenReason, SurfaceRequest, SurfaceScope, Visibility};
-pub use tool::{
-    CallContext, CallPort, CallReport, CallableTool, DynTool, NestedCall, Tool, ToolCall,
-};
+pub use tool::{CallContext, CallReport, CallableTool, DynTool, NestedCall, Tool, ToolCall};
 pub use tool_set::ToolSet;
 pub use trace::TraceContext;
 pub use variable::{changes_code, holds_secret, never_passed};

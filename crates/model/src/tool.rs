@@ -10,8 +10,8 @@ use std::{
 use serde_json::{Map, Value};
 
 use crate::{
-    ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallInput, ConsultError, ConsultKinds,
-    ConsultQuestion, ConsultReply, Declaration, Effects, ErrorClass, EventBody, InputRefusal,
+    ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallInput, CallPort, ConsultError,
+    ConsultKinds, ConsultQuestion, ConsultReply, Declaration, Effects, EventBody, InputRefusal,
     InvocationId, LogLevel, NewArtifact, OutputChunk, Principal, ProgramFile, Provenance,
     ResourceAccess, ResultContent, SandboxPlan, SandboxProfile, SessionId, Stage, StoredArtifact,
     ToolFailure, ToolId, ToolOutput, ToolProgress, ToolResult, TraceContext,
@@ -132,155 +132,6 @@ pub struct ToolCall {
     pub context: CallContext,
 }
 
-/// What the host offers to a running call. Implemented by the host; tools hold it as [`CallContext`].
-pub trait CallPort: Send + Sync {
-    /// The call.
-    fn invocation_id(&self) -> InvocationId;
-    /// The session it runs in.
-    fn session_id(&self) -> &SessionId;
-    /// Who called.
-    fn principal(&self) -> &Principal;
-    /// When the work will be stopped.
-    fn deadline(&self) -> Instant;
-    /// The call's span, for whatever it sends on: its caller's trace, or one of its own.
-    fn trace(&self) -> TraceContext {
-        TraceContext::of_call(self.invocation_id())
-    }
-    /// Passes an event on. Never blocks.
-    fn emit(&self, body: EventBody);
-    /// Whether the call was told to stop.
-    fn is_canceled(&self) -> bool;
-    /// Resolves when the call is told to stop.
-    fn canceled(&self) -> BoxFuture<'_, ()>;
-
-    /// What its caller can be asked while it runs. Without a caller, nothing.
-    fn consultable(&self) -> ConsultKinds {
-        ConsultKinds::default()
-    }
-
-    /// Asks the caller.
-    fn consult(
-        &self,
-        questions: Vec<ConsultQuestion>,
-    ) -> BoxFuture<'_, Result<Vec<ConsultReply>, ConsultError>> {
-        let _ = questions;
-        Box::pin(std::future::ready(Err(ConsultError::Nobody)))
-    }
-
-    /// What the caller said beside the arguments, for tools of the same system: MCP's `_meta`.
-    fn meta(&self) -> Option<&Map<String, Value>> {
-        None
-    }
-
-    /// Whether the call was decided with a caution. A tool that finds cause for one only while it works must stop:
-    /// what was decided on is not what is there.
-    fn cautioned(&self) -> bool {
-        false
-    }
-
-    /// Whether the call was decided with a caution that covers this path: absolute, links resolved.
-    fn cautioned_about(&self, path: &Path) -> bool {
-        let _ = path;
-        self.cautioned()
-    }
-
-    /// Whether rules or the mode let this call change a file that steers agents without a question: absolute, links
-    /// resolved. For processes, which cannot be asked about each path.
-    fn may_steer(&self, path: &Path) -> bool {
-        let _ = path;
-        false
-    }
-
-    /// Whether some paths are kept from this call by rules. Asked before work that would look at every path.
-    fn has_path_rules(&self) -> bool {
-        false
-    }
-
-    /// Whether rules let this call use a path: absolute, links resolved. A tool that meets paths its effects did not
-    /// name, as a search does, asks for each.
-    fn may_use(&self, path: &Path, access: ResourceAccess) -> bool {
-        let _ = (path, access);
-        true
-    }
-
-    /// Where paths that rules keep from this call can lie: absolute paths, each meant with all beneath it, so that a
-    /// tool need not look elsewhere for them. `/`: anywhere.
-    fn kept_places(&self) -> Vec<PathBuf> {
-        vec![PathBuf::from("/")]
-    }
-
-    /// Whether rules let this call go on to another URL, where an answer leads it there.
-    fn may_request(&self, method: &str, url: &str) -> bool {
-        let _ = (method, url);
-        true
-    }
-
-    /// The profile that the operator gives this tool's processes. A tool that starts some runs them under the stricter
-    /// of this and its own.
-    fn profile(&self) -> Option<SandboxProfile> {
-        None
-    }
-
-    /// The tools this call's session could call now. Without a host around it, none.
-    fn callable(&self) -> Vec<CallableTool> {
-        Vec::new()
-    }
-
-    /// Calls another tool on behalf of this call.
-    fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {
-        let message = format!(
-            "`{}` cannot be called from here: there is no host around this call",
-            call.tool
-        );
-        Box::pin(std::future::ready(Err(ToolFailure::of(
-            ErrorClass::UnknownTool,
-            message,
-        )
-        .untouched())))
-    }
-
-    /// Begins a kept piece of the result. Without a host around the call there is nowhere to keep one.
-    fn create_artifact(
-        &self,
-        artifact: NewArtifact,
-    ) -> BoxFuture<'_, Result<Box<dyn ArtifactSink>, ArtifactError>> {
-        let message = format!(
-            "there is no host around this call to keep `{}`",
-            artifact.name
-        );
-        Box::pin(std::future::ready(Err(ArtifactError::Storage(message))))
-    }
-
-    /// Opens a kept piece that a call of the same principal made.
-    fn open_artifact(
-        &self,
-        id: ArtifactId,
-    ) -> BoxFuture<'_, Result<Arc<dyn StoredArtifact>, ArtifactError>> {
-        Box::pin(std::future::ready(Err(ArtifactError::Unknown(id))))
-    }
-
-    /// Where another call of the same principal stands, once it has ended or `wait` is over.
-    fn look_at_call(
-        &self,
-        id: InvocationId,
-        wait: Duration,
-    ) -> BoxFuture<'_, Result<CallReport, ToolFailure>> {
-        let _ = wait;
-        Box::pin(std::future::ready(Err(no_such_call(id))))
-    }
-
-    /// Tells another call of the same principal to stop, and where it stood. One that has ended stays as it is.
-    fn cancel_call(&self, id: InvocationId) -> BoxFuture<'_, Result<CallReport, ToolFailure>> {
-        Box::pin(std::future::ready(Err(no_such_call(id))))
-    }
-}
-
-fn no_such_call(id: InvocationId) -> ToolFailure {
-    ToolFailure::invalid(format!(
-        "no call `{id}` is known: there is no host around this call"
-    ))
-}
-
 /// Where another call stands.
 #[derive(Clone, Debug)]
 pub struct CallReport {
@@ -384,7 +235,7 @@ impl CallContext {
 
     /// What its caller can be asked while it runs.
     pub fn consultable(&self) -> ConsultKinds {
-        self.0.consultable()
+        self.0.around().caller.consultable()
     }
 
     /// Asks the caller, and waits. The call's deadline stands still meanwhile.
@@ -392,63 +243,63 @@ impl CallContext {
         &self,
         questions: Vec<ConsultQuestion>,
     ) -> Result<Vec<ConsultReply>, ConsultError> {
-        self.0.consult(questions).await
+        self.0.around().caller.consult(questions).await
     }
 
     /// What the caller said beside the arguments, for tools of the same system.
     pub fn meta(&self) -> Option<&Map<String, Value>> {
-        self.0.meta()
+        self.0.around().caller.meta()
     }
 
     /// Whether the call was decided with a caution ([`Effects::caution`]).
     pub fn cautioned(&self) -> bool {
-        self.0.cautioned()
+        self.0.around().rules.cautioned()
     }
 
     /// Whether the call was decided with a caution that covers this path ([`Effects::path_cautions`]).
     pub fn cautioned_about(&self, path: &Path) -> bool {
-        self.0.cautioned_about(path)
+        self.0.around().rules.cautioned_about(path)
     }
 
     /// Whether this call may change a file that steers agents without a question.
     pub fn may_steer(&self, path: &Path) -> bool {
-        self.0.may_steer(path)
+        self.0.around().rules.may_steer(path)
     }
 
     /// Whether some paths are kept from this call by rules.
     pub fn has_path_rules(&self) -> bool {
-        self.0.has_path_rules()
+        self.0.around().rules.has_path_rules()
     }
 
     /// Whether rules let this call use a path: absolute, links resolved.
     pub fn may_use(&self, path: &Path, access: ResourceAccess) -> bool {
-        self.0.may_use(path, access)
+        self.0.around().rules.may_use(path, access)
     }
 
     /// Where paths that rules keep from this call can lie, each meant with all beneath it.
     pub fn kept_places(&self) -> Vec<PathBuf> {
-        self.0.kept_places()
+        self.0.around().rules.kept_places()
     }
 
     /// Whether rules let this call go on to another URL, where an answer leads it there.
     pub fn may_request(&self, method: &str, url: &str) -> bool {
-        self.0.may_request(method, url)
+        self.0.around().rules.may_request(method, url)
     }
 
     /// The profile that the operator gives this tool's processes.
     pub fn profile(&self) -> Option<SandboxProfile> {
-        self.0.profile()
+        self.0.around().rules.profile()
     }
 
     /// The tools this call could call now: those its session sees, apart from the tool itself.
     pub fn callable(&self) -> Vec<CallableTool> {
-        self.0.callable()
+        self.0.around().calls.callable()
     }
 
     /// Calls another tool. It is a call like any other, with its own decision and record, that names this one as
     /// its parent. Its end, good or bad, is the result; an error means that it was never made.
     pub async fn call_tool(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
-        self.0.call_tool(call).await
+        self.0.around().calls.call_tool(call).await
     }
 
     /// Where another call of the same principal stands, once it has ended or `wait` is over.
@@ -457,12 +308,12 @@ impl CallContext {
         id: InvocationId,
         wait: Duration,
     ) -> Result<CallReport, ToolFailure> {
-        self.0.look_at_call(id, wait).await
+        self.0.around().calls.look_at_call(id, wait).await
     }
 
     /// Tells another call of the same principal to stop, and where it stood.
     pub async fn cancel_call(&self, id: InvocationId) -> Result<CallReport, ToolFailure> {
-        self.0.cancel_call(id).await
+        self.0.around().calls.cancel_call(id).await
     }
 
     /// Begins a kept piece of the result, written as it comes: nothing of it need be held in memory. Secrets are taken
@@ -476,7 +327,7 @@ impl CallContext {
             name: name.into(),
             media_type: media_type.into(),
         };
-        self.0.create_artifact(artifact).await
+        self.0.around().artifacts.create_artifact(artifact).await
     }
 
     /// Opens a kept piece that a call of the same principal made.
@@ -484,7 +335,7 @@ impl CallContext {
         &self,
         id: ArtifactId,
     ) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
-        self.0.open_artifact(id).await
+        self.0.around().artifacts.open_artifact(id).await
     }
 
     /// Passes an event on. Never blocks.

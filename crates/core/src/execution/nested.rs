@@ -14,11 +14,12 @@ use std::{
 
 use serde_json::{Map, Value};
 use toolpost_model::{
-    ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallPort, CallReport, CallableTool,
-    ConsultError, ConsultKinds, ConsultQuestion, ConsultReply, Effects, ErrorClass, EventBody,
-    InvocationId, ModelInput, NestedCall, NewArtifact, PathCaution, PersistStrategy, Principal,
-    Redactions, ResourceAccess, ResourceKey, ResourceUse, SandboxProfile, SessionId,
-    StoredArtifact, ToolFailure, ToolId, ToolResult, TraceContext, Visibility,
+    ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallArtifactStore, CallPort, CallReport,
+    CallRules, CallSurroundings, CallableTool, CallerPort, ConsultError, ConsultKinds,
+    ConsultQuestion, ConsultReply, Effects, ErrorClass, EventBody, InvocationId, ModelInput,
+    NestedCall, NewArtifact, PathCaution, PersistStrategy, Principal, Redactions, ResourceAccess,
+    ResourceKey, ResourceUse, SandboxProfile, SessionId, SiblingCalls, StoredArtifact, ToolFailure,
+    ToolId, ToolResult, TraceContext, Visibility,
 };
 
 use super::redirect::Onward;
@@ -298,6 +299,17 @@ impl CallPort for Port {
         Box::pin(self.live.token().cancelled())
     }
 
+    fn around(&self) -> CallSurroundings<'_> {
+        CallSurroundings {
+            caller: self,
+            rules: self,
+            calls: self,
+            artifacts: self,
+        }
+    }
+}
+
+impl CallerPort for Port {
     fn consultable(&self) -> ConsultKinds {
         self.live
             .caller
@@ -316,7 +328,9 @@ impl CallPort for Port {
     fn meta(&self) -> Option<&Map<String, Value>> {
         self.live.meta.as_deref()
     }
+}
 
+impl CallRules for Port {
     fn cautioned(&self) -> bool {
         self.cautioned
     }
@@ -335,8 +349,22 @@ impl CallPort for Port {
             .may_steer(path, self.session.principal(), crate::port::now())
     }
 
-    fn profile(&self) -> Option<SandboxProfile> {
-        self.profile
+    fn has_path_rules(&self) -> bool {
+        self.engine.has_path_rules(self.session.principal())
+    }
+
+    fn may_use(&self, path: &Path, access: ResourceAccess) -> bool {
+        // What the decision was made on, a person's word included, is not asked about again.
+        let key = path.to_str().map(ResourceKey::path);
+        let decided = |one: &ResourceUse| one.access == access && key.as_ref() == Some(&one.key);
+        self.decided.iter().any(decided)
+            || self
+                .engine
+                .may_use(path, access, self.session.principal(), crate::port::now())
+    }
+
+    fn kept_places(&self) -> Vec<PathBuf> {
+        self.engine.kept_places(self.session.principal())
     }
 
     fn may_request(&self, method: &str, url: &str) -> bool {
@@ -345,6 +373,12 @@ impl CallPort for Port {
         self.onward.as_ref().is_none_or(allows)
     }
 
+    fn profile(&self) -> Option<SandboxProfile> {
+        self.profile
+    }
+}
+
+impl SiblingCalls for Port {
     fn callable(&self) -> Vec<CallableTool> {
         let surface = self.host.surface(&self.session);
         let visible = surface
@@ -363,6 +397,10 @@ impl CallPort for Port {
                 schema: Arc::clone(&entry.declaration().input.schema),
             })
             .collect()
+    }
+
+    fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {
+        Box::pin(self.call(call))
     }
 
     fn look_at_call(
@@ -390,7 +428,9 @@ impl CallPort for Port {
             Ok(stood)
         })
     }
+}
 
+impl CallArtifactStore for Port {
     fn create_artifact(
         &self,
         artifact: NewArtifact,
@@ -418,27 +458,5 @@ impl CallPort for Port {
             CallVisibility::OwnOnly(self.principal()),
             Some(self.live.id),
         ))
-    }
-
-    fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {
-        Box::pin(self.call(call))
-    }
-
-    fn has_path_rules(&self) -> bool {
-        self.engine.has_path_rules(self.session.principal())
-    }
-
-    fn may_use(&self, path: &Path, access: ResourceAccess) -> bool {
-        // What the decision was made on, a person's word included, is not asked about again.
-        let key = path.to_str().map(ResourceKey::path);
-        let decided = |one: &ResourceUse| one.access == access && key.as_ref() == Some(&one.key);
-        self.decided.iter().any(decided)
-            || self
-                .engine
-                .may_use(path, access, self.session.principal(), crate::port::now())
-    }
-
-    fn kept_places(&self) -> Vec<PathBuf> {
-        self.engine.kept_places(self.session.principal())
     }
 }

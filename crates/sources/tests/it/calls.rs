@@ -8,9 +8,9 @@ use std::{
 
 use serde_json::{Value, json};
 use toolpost_model::{
-    BoxFuture, CallContext, CallPort, CallReport, Disposition, ErrorClass, EventBody, InvocationId,
-    Outcome, Principal, ResultContent, SessionId, Stage, ToolCall, ToolError, ToolFailure,
-    ToolOutput, ToolResult,
+    BoxFuture, CallContext, CallPort, CallReport, CallSurroundings, Disposition, ErrorClass,
+    EventBody, InvocationId, Outcome, Principal, ResultContent, SessionId, SiblingCalls, Stage,
+    ToolCall, ToolError, ToolFailure, ToolOutput, ToolResult,
 };
 
 use crate::desk::{Desk, input};
@@ -65,6 +65,15 @@ impl CallPort for Around {
     fn canceled(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
+    fn around(&self) -> CallSurroundings<'_> {
+        CallSurroundings {
+            calls: self,
+            ..CallSurroundings::default()
+        }
+    }
+}
+
+impl SiblingCalls for Around {
     fn look_at_call(
         &self,
         id: InvocationId,

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use toolpost_model::{
-    Arguments, BoxFuture, CallContext, CallInput, CallPort, DynTool, Effects, ErrorClass,
-    EventBody, InvocationId, Principal, ResourceAccess, ResultContent, SessionId, ToolCall,
-    ToolOutput,
+    Arguments, BoxFuture, CallContext, CallInput, CallPort, CallRules, CallSurroundings, DynTool,
+    Effects, ErrorClass, EventBody, InvocationId, Principal, ResourceAccess, ResultContent,
+    SessionId, ToolCall, ToolOutput,
 };
 use toolpost_sources::{NativeParts, Workspace, native_source};
 
@@ -321,6 +321,23 @@ impl CallPort for Port {
         self.events.lock().unwrap().push(body);
     }
 
+    fn is_canceled(&self) -> bool {
+        (self.on_look)(self.looks.fetch_add(1, Ordering::SeqCst))
+    }
+
+    fn canceled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn around(&self) -> CallSurroundings<'_> {
+        CallSurroundings {
+            rules: self,
+            ..CallSurroundings::default()
+        }
+    }
+}
+
+impl CallRules for Port {
     /// Nobody decides here, so nothing is refused for what nobody knew.
     fn cautioned(&self) -> bool {
         true
@@ -334,13 +351,5 @@ impl CallPort for Port {
         let absolute = path.is_absolute() && !path.to_string_lossy().ends_with('/');
         assert!(absolute, "rules compare absolute paths: {path:?}");
         self.rules.as_ref().is_none_or(|rules| rules(path, access))
-    }
-
-    fn is_canceled(&self) -> bool {
-        (self.on_look)(self.looks.fetch_add(1, Ordering::SeqCst))
-    }
-
-    fn canceled(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::pending())
     }
 }

@@ -8,8 +8,8 @@ use std::{
 use serde_json::{Map, Value, json};
 use tokio::{io::AsyncWriteExt as _, net::UnixStream, runtime::Builder, time::timeout};
 use toolpost_model::{
-    BoxFuture, CallContext, CallPort, CallableTool, EventBody, InvocationId, Principal, Provenance,
-    SessionId, ToolId,
+    BoxFuture, CallContext, CallPort, CallSurroundings, CallableTool, EventBody, InvocationId,
+    Principal, Provenance, SessionId, SiblingCalls, ToolId,
 };
 
 use super::{CodeConversationError, CodeWorkerConnection, Talk};
@@ -47,6 +47,15 @@ impl CallPort for Port {
         Box::pin(std::future::pending())
     }
 
+    fn around(&self) -> CallSurroundings<'_> {
+        CallSurroundings {
+            calls: self,
+            ..CallSurroundings::default()
+        }
+    }
+}
+
+impl SiblingCalls for Port {
     fn callable(&self) -> Vec<CallableTool> {
         let id: ToolId = "files.read_file".parse().unwrap();
         vec![CallableTool {
