@@ -2,6 +2,7 @@
 
 mod answer;
 mod cancel;
+mod idempotency;
 mod inputs;
 mod met;
 mod milestones;
@@ -36,6 +37,7 @@ pub(crate) use answer::OnDrop;
 pub use answer::{CallHandle, CallHandleState, PendingCall, PendingCause, RecordedResult};
 pub(crate) use cancel::CallCancellation;
 pub use cancel::CancelReason;
+pub use idempotency::request_digest;
 pub(crate) use inputs::Inputs;
 pub(crate) use met::{CallCircumstances, LateAnswer};
 pub use met::{CallDeadline, DeadlineBy, MatchedBy};

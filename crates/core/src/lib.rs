@@ -63,6 +63,7 @@ pub use invocation::{
     AcknowledgementTiming, CallDeadline, CallDelivery, CallHandle, CallHandleState, CallRequest,
     CallTimeLimits, CancelReason, DeadlineBy, EventDelivery, EventInterest, EventListener,
     MatchedBy, ModuleEvent, Patience, PendingCall, PendingCause, RecordedResult, RequestIdentity,
+    request_digest,
 };
 pub use permission::{
     Account, AuthorityAnswer, AuthorityFault, AuthorityQuestion, BareAllow, ConsideredRule,

@@ -7,15 +7,17 @@ use std::{
     task::{Context, Poll},
 };
 
-use sha2::{Digest, Sha256};
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
-use toolpost_model::{BoxFuture, InvocationId, ModelInput, Outcome, RequestId, SessionId, Stage};
+use toolpost_model::{BoxFuture, InvocationId, Outcome, RequestId, SessionId, Stage};
 
 use super::{Host, HostInner};
 use crate::{
     call::{CallMode, drive, explain, refuse, rehearse},
-    invocation::{CallHandle, CallRequest, CancelReason, LiveCall, PipelineCall, RecordedResult},
+    invocation::{
+        CallHandle, CallRequest, CancelReason, LiveCall, PipelineCall, RecordedResult,
+        request_digest,
+    },
     record::{
         body::CallRecordBody,
         journal::{JournalError, RecordKind, RequestKey, StoredRecord},
@@ -25,15 +27,6 @@ use crate::{
     scheduling::batch::{BatchMember, turn},
     session::{RequestIdStatus, Session, UnderWay},
 };
-
-/// SHA-256 of tool and arguments: what makes two requests the same.
-fn digest(tool: &str, input: &ModelInput) -> [u8; 32] {
-    let mut hasher = Sha256::new();
-    hasher.update((tool.len() as u64).to_le_bytes());
-    hasher.update(tool);
-    hasher.update(input.compact().as_bytes());
-    hasher.finalize().into()
-}
 
 impl HostInner {
     /// The part of a new call that others may touch, with whoever hears of every call.
@@ -219,7 +212,7 @@ impl Host {
             return CallHandle::own(live, answer, on_drop);
         };
         let key = RequestKey {
-            digest: digest(&request.tool, &request.input),
+            digest: request_digest(&request.tool, &request.input),
             id: inner.recordable(id),
         };
         let (shared, under_way) = watch::channel(None);

@@ -125,7 +125,7 @@ struct OutboxState {
     answer_bytes: usize,
     /// Requests whose answer has not been put in yet, with a digest of what was asked; `None` where only the record
     /// knows that.
-    under_way: HashMap<String, Option<u64>>,
+    under_way: HashMap<String, Option<[u8; 32]>>,
     given: VecDeque<DeliveredItem>,
     last: u64,
     reader: u64,
@@ -236,7 +236,7 @@ impl Outbox {
     }
 
     /// Takes an id for a request. What was asked may be known to the record only.
-    pub(super) fn begin(&self, key: &str, digest: Option<u64>) -> RequestIdClaim {
+    pub(super) fn begin(&self, key: &str, digest: Option<[u8; 32]>) -> RequestIdClaim {
         let mut state = self.state.lock();
         match state.under_way.get(key) {
             Some(earlier) if earlier.is_none() || *earlier == digest => RequestIdClaim::Same,

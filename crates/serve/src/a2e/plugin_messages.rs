@@ -3,7 +3,6 @@
 
 use std::{
     collections::HashSet,
-    hash::{DefaultHasher, Hash, Hasher},
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -15,7 +14,7 @@ use serde_json::{Map, Value};
 use toolpost_a2e::{Body, ErrorCode, ErrorMessage, Message, OtherBody, projection};
 use toolpost_core::{
     CallHandleState, CallRequest, EventDelivery, EventInterest, EventListener, Host,
-    RecordedResult, RequestIdentity,
+    RecordedResult, RequestIdentity, request_digest,
 };
 use toolpost_model::{ErrorClass, Event, EventBody, ModelInput, SessionId, TraceContext};
 use toolpost_sources::PluginPort;
@@ -40,20 +39,20 @@ pub(super) async fn take(peer: &A2ePeer, message: Message) -> Result<(), NotTake
             ErrorMessage::new(ErrorCode::InvalidMessage, "no plugin takes this message").into(),
         );
     };
-    let Some(key) = claim_id(conversation, &id, digest(&kind, &fields))? else {
-        return Ok(());
-    };
     let span = |name: &str| fields.get(name).and_then(Value::as_str);
     let span =
         span("traceparent").and_then(|parent| TraceContext::parse(parent, span("tracestate")));
-    let listener = Arc::new(MessageListener::new(conversation, key, &id));
     let mut arguments = Map::new();
     if !id.is_empty() {
         arguments.insert("id".to_owned(), Value::from(id.as_str()));
     }
     arguments.extend(fields);
-    let name = kind.strip_suffix("/req").unwrap_or(&kind);
     let input = ModelInput::value(Value::Object(arguments));
+    let Some(key) = claim_id(conversation, &id, request_digest(&kind, &input))? else {
+        return Ok(());
+    };
+    let listener = Arc::new(MessageListener::new(conversation, key, &id));
+    let name = kind.strip_suffix("/req").unwrap_or(&kind);
     let tool = format!("{NAMESPACE}.{name}");
     let call = CallRequest::new(Arc::clone(&peer.session), tool, input)
         .identify(RequestIdentity {
@@ -84,16 +83,6 @@ pub(super) async fn take(peer: &A2ePeer, message: Message) -> Result<(), NotTake
         }
     }
     Ok(())
-}
-
-/// What makes two messages under one id the same.
-fn digest(kind: &str, fields: &Map<String, Value>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    kind.hash(&mut hasher);
-    serde_json::to_string(fields)
-        .unwrap_or_default()
-        .hash(&mut hasher);
-    hasher.finish()
 }
 
 /// Sends what plugins say during a request, and its answers.

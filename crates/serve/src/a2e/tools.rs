@@ -1,11 +1,8 @@
 //! The `tools` capability: list, search, call, cancel. Everything it does is a call of the host's own entry points.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use parking_lot::Mutex;
@@ -15,7 +12,7 @@ use toolpost_a2e::{
 };
 use toolpost_core::{
     AcknowledgementTiming, CallHandle, CallHandleState, CallRequest, EventDelivery, EventInterest,
-    EventListener, RecordedResult, RequestIdentity, ToolFilter,
+    EventListener, RecordedResult, RequestIdentity, ToolFilter, request_digest,
 };
 use toolpost_model::{
     BoxFuture, ErrorClass, Event, InvocationId, ModelInput, RequestId, TraceContext,
@@ -156,7 +153,8 @@ async fn call(
             "`session_id` names another session",
         ));
     }
-    match claim_id(conversation, &id, digest(&request))? {
+    let digest = request_digest(&request.tool_name, &request.arguments);
+    match claim_id(conversation, &id, digest)? {
         Some(key) => start(peer, key, id, request).await,
         None => Ok(CapabilityResponse::Taken),
     }
@@ -228,7 +226,7 @@ pub(super) fn request_id(message: &str) -> Option<RequestId> {
 pub(super) fn claim_id(
     conversation: &A2eConversation,
     id: &str,
-    digest: u64,
+    digest: [u8; 32],
 ) -> Result<Option<String>, ErrorMessage> {
     // A call without an id cannot be repeated, yet it is answered and counted like any other.
     let key = if id.is_empty() {
@@ -255,14 +253,6 @@ pub(super) async fn begin(peer: &A2ePeer, call: CallRequest) -> CallHandle {
     };
     let call = call.record_face(transport.face()).acknowledge(acknowledged);
     peer.host().start(call).await
-}
-
-/// What makes two requests under one id the same.
-fn digest(request: &ToolCallRequest) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    request.tool_name.hash(&mut hasher);
-    request.arguments.compact().hash(&mut hasher);
-    hasher.finish()
 }
 
 pub(super) fn used_for_another() -> ErrorMessage {
