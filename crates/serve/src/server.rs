@@ -42,22 +42,15 @@ use crate::{
 
 /// A running server.
 pub struct Server {
-    host: Host,
-    a2e: Arc<a2e::A2eServerFace>,
-    feed: Arc<feed::Hub>,
-    a2a: Arc<a2a::A2aServerFace>,
-    mcp: Arc<mcp::McpServerFace>,
-    joining: Arc<JoinReception>,
+    /// What every face of it shares.
+    routes: RouteState,
     address: Option<SocketAddr>,
     tokens: Vec<TokenConfig>,
-    limits: RequestLimits,
     token: Option<String>,
     socket: Option<PathBuf>,
-    closing: CancellationToken,
     faces: Vec<JoinHandle<()>>,
     /// Held by the faces too: the lock is given back when the last of them has ended.
     data_dir: Option<Arc<DataDir>>,
-    about: Arc<ServerStatus>,
 }
 
 /// How long connections get to finish once the host has answered its last call.
@@ -279,24 +272,26 @@ impl ServerBuilder {
             stdio_token,
         );
         Ok(Server {
-            host,
-            a2e,
-            joining,
-            feed,
-            a2a,
-            mcp,
-            address,
-            socket: None,
-            closing,
-            faces: attending.into_iter().collect(),
-            token: None,
-            data_dir,
-            tokens: config.tokens.clone(),
-            limits: RequestLimits {
-                body: config.http.body_limit,
-                patience: config.http.patience,
+            routes: RouteState {
+                host,
+                limits: RequestLimits {
+                    body: config.http.body_limit,
+                    patience: config.http.patience,
+                },
+                about,
+                a2e,
+                feed,
+                a2a,
+                mcp,
+                joining,
+                closing,
             },
-            about,
+            address,
+            tokens: config.tokens.clone(),
+            token: None,
+            socket: None,
+            faces: attending.into_iter().collect(),
+            data_dir,
         })
     }
 
@@ -421,23 +416,12 @@ impl Server {
 
     /// The plugins of an A2E host file that are loaded, in the order of the file.
     pub fn plugins(&self) -> &[LoadedPlugin] {
-        self.a2e.plugins()
+        self.routes.a2e.plugins()
     }
 
     fn open_face(&mut self, listener: SocketListener, door: Door) {
-        let shared = RouteState {
-            host: self.host.clone(),
-            limits: self.limits,
-            about: Arc::clone(&self.about),
-            a2e: Arc::clone(&self.a2e),
-            feed: Arc::clone(&self.feed),
-            a2a: Arc::clone(&self.a2a),
-            mcp: Arc::clone(&self.mcp),
-            joining: Arc::clone(&self.joining),
-            closing: self.closing.clone(),
-        };
-        let gate = RequestGate::new(shared, door);
-        let closing = self.closing.clone();
+        let gate = RequestGate::new(self.routes.clone(), door);
+        let closing = self.routes.closing.clone();
         let data_dir = self.data_dir.clone();
         self.faces.push(tokio::spawn(async move {
             listen::serve(listener, gate, closing, CONNECTION_GRACE).await;
@@ -462,12 +446,12 @@ impl Server {
     }
 
     pub(crate) fn loaded(&self) -> &ActiveConfiguration {
-        &self.about.loaded
+        &self.routes.about.loaded
     }
 
     /// The host behind the faces.
     pub fn host(&self) -> &Host {
-        &self.host
+        &self.routes.host
     }
 
     /// Where it listens on the network, if it does.
@@ -479,7 +463,7 @@ impl Server {
     /// no JSON.
     pub fn connect(&self) -> InProcessLink {
         a2e::link(
-            &self.a2e,
+            &self.routes.a2e,
             self.tokens.iter().map(KnownToken::configured).collect(),
         )
     }
@@ -492,7 +476,7 @@ impl Server {
         output: impl Write + Send + 'static,
     ) {
         let door = Arc::new(Door::of_stdio(&self.tokens, self.token.as_deref()));
-        a2e::converse(&self.a2e, &door, input, output).await;
+        a2e::converse(&self.routes.a2e, &door, input, output).await;
     }
 
     /// Talks MCP with the client at the other end of two pipes, as the agent `stdio`, or as the operator `stdio` whose
@@ -507,7 +491,7 @@ impl Server {
             PrincipalRole::Agent => Principal::agent("stdio"),
             PrincipalRole::Operator => Principal::operator("stdio"),
         };
-        mcp::converse(&self.mcp, principal, input, output).await;
+        mcp::converse(&self.routes.mcp, principal, input, output).await;
     }
 
     /// Connects the agent of this process in the way in which other processes join. `session` is the A2E session that
@@ -518,12 +502,12 @@ impl Server {
         role: PrincipalRole,
         session: Option<String>,
     ) -> HostConnection {
-        self.joining.connect(face, role, session)
+        self.routes.joining.connect(face, role, session)
     }
 
     /// How many agents came by processes that joined.
     pub fn joined_agents(&self) -> usize {
-        self.joining.joined()
+        self.routes.joining.joined()
     }
 
     /// The token callers must send, where there is one.
@@ -539,12 +523,12 @@ impl Server {
     /// Takes no more calls, lets the running ones finish for `grace`, records every end, closes the faces and
     /// gives the data directory back.
     pub async fn shutdown(mut self, grace: Duration) {
-        self.joining.leave();
-        self.host.shutdown(grace).await;
-        self.joining.left(LAST_ANSWERS).await;
-        self.a2e.close();
-        self.mcp.close();
-        self.closing.cancel();
+        self.routes.joining.leave();
+        self.routes.host.shutdown(grace).await;
+        self.routes.joining.left(LAST_ANSWERS).await;
+        self.routes.a2e.close();
+        self.routes.mcp.close();
+        self.routes.closing.cancel();
         for face in self.faces.drain(..) {
             let _ = face.await;
         }
@@ -557,7 +541,7 @@ impl Server {
 impl Drop for Server {
     /// A server that is dropped without being shut down still stops to listen.
     fn drop(&mut self) {
-        self.joining.leave();
-        self.closing.cancel();
+        self.routes.joining.leave();
+        self.routes.closing.cancel();
     }
 }

@@ -42,8 +42,4 @@ impl SentModuleEvents {
     pub(super) fn forget(&mut self, call: InvocationId) {
         self.0.remove(&call);
     }
-
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
-    }
 }

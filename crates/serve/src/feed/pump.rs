@@ -45,25 +45,67 @@ pub(crate) struct Pump {
     whose: Whose,
     watching: Watching,
     words: FeedFrameWriter,
+    journal: JournalCursor,
+    calls: FollowedCalls,
+    awaited: AwaitedRecords,
+    untold: VecDeque<Bytes>,
+    alive: Interval,
+    closing: CancellationToken,
+    ending: StreamEndPhase,
+}
+
+/// How far a stream has read the journal.
+struct JournalCursor {
     /// The last record that was looked at.
     place: u64,
-    /// There may be more in the journal than was read.
+    /// There may be more than was read.
     is_due: bool,
+}
+
+/// Calls that a stream began to tell.
+#[derive(Default)]
+struct FollowedCalls {
     /// Calls that were told, and whose end was not.
     open: HashSet<InvocationId>,
     /// Those of them that this host runs, as far as it told so itself.
     live: HashSet<InvocationId>,
     /// Those that wait for an answer, and to which question.
     asked: HashMap<InvocationId, InvocationId>,
-    /// What was heard of and is on record by now, but perhaps not where this stream reads: it is looked for once the
-    /// stream has read up to this number.
+    sent_module_events: SentModuleEvents,
+}
+
+impl FollowedCalls {
+    /// Whether the call was not told before.
+    fn open(&mut self, id: InvocationId) -> bool {
+        if self.open.len() >= OPEN {
+            *self = Self::default();
+        }
+        self.open.insert(id)
+    }
+
+    /// Whether the call was told before, and its end was not.
+    fn close(&mut self, id: InvocationId) -> bool {
+        self.live.remove(&id);
+        self.asked.remove(&id);
+        self.sent_module_events.forget(id);
+        self.open.remove(&id)
+    }
+
+    fn is_untold(&self, late: AwaitedRecord) -> bool {
+        match late {
+            AwaitedRecord::End(call) => self.open.contains(&call),
+            AwaitedRecord::Answer { call, question } => self.asked.get(&call) == Some(&question),
+        }
+    }
+}
+
+/// What was heard of before it was read.
+#[derive(Default)]
+struct AwaitedRecords {
+    /// It is on record by now, but perhaps not where the stream reads: it is looked for once the stream has read up to
+    /// this number.
     late: Vec<(u64, AwaitedRecord)>,
     answered: Vec<AwaitedRecord>,
-    sent_module_events: SentModuleEvents,
-    untold: VecDeque<Bytes>,
-    alive: Interval,
-    closing: CancellationToken,
-    ending: StreamEndPhase,
 }
 
 /// Something that was heard of before it was read.
@@ -117,14 +159,12 @@ impl Pump {
             whose,
             watching,
             words: FeedFrameWriter::of(vocabulary),
-            place,
-            is_due: true,
-            open: HashSet::new(),
-            live: HashSet::new(),
-            asked: HashMap::new(),
-            late: Vec::new(),
-            answered: Vec::new(),
-            sent_module_events: SentModuleEvents::default(),
+            journal: JournalCursor {
+                place,
+                is_due: true,
+            },
+            calls: FollowedCalls::default(),
+            awaited: AwaitedRecords::default(),
             untold: VecDeque::new(),
             alive,
             closing,
@@ -146,7 +186,7 @@ impl Pump {
             self.begin(begun);
         }
         for (id, open) in calls {
-            if let Some(question) = open.question.filter(|_| self.open.contains(id)) {
+            if let Some(question) = open.question.filter(|_| self.calls.open.contains(id)) {
                 self.ask(*id, question, None);
             }
         }
@@ -168,7 +208,7 @@ impl Pump {
             if matches!(self.ending, StreamEndPhase::Over) {
                 return None;
             }
-            if self.is_due {
+            if self.journal.is_due {
                 self.look().await;
                 // A long history is not told to its end when the host goes.
                 if self.closing.is_cancelled() {
@@ -179,20 +219,20 @@ impl Pump {
             tokio::select! {
                 biased;
                 // Once more: the ends of the last calls are on record by now.
-                () = self.closing.cancelled() => self.is_due = true,
+                () = self.closing.cancelled() => self.journal.is_due = true,
                 news = self.watching.news.recv() => match news {
                     Ok(news) => self.hear(news),
-                    Err(RecvError::Lagged(_)) => self.is_due = true,
+                    Err(RecvError::Lagged(_)) => self.journal.is_due = true,
                     Err(RecvError::Closed) => self.end(),
                 },
                 // What a slow reader loses here comes at the end of the call, as far as it is on record.
                 Ok(emitted) = self.watching.module_events.recv() => {
                     self.tell_module_event(emitted.0, &emitted.1);
                 }
-                () = look_again(self.ending) => self.is_due = true,
+                () = look_again(self.ending) => self.journal.is_due = true,
                 _ = self.alive.tick() => {
                     // Costs little, and finds what nobody told.
-                    self.is_due = true;
+                    self.journal.is_due = true;
                     return Some(STILL_HERE);
                 }
             }
@@ -205,24 +245,27 @@ impl Pump {
                 self.begin(&begun);
             }
             News::Lost(lost) => {
-                if self.close_call(lost.0) {
+                if self.calls.close(lost.0) {
                     self.tell(&lost.1, None);
                 }
             }
             News::Answered(call, question) => {
-                self.answered.push(AwaitedRecord::Answer { call, question });
-                self.is_due = true;
+                self.awaited
+                    .answered
+                    .push(AwaitedRecord::Answer { call, question });
+                self.journal.is_due = true;
             }
-            News::Recorded => self.is_due = true,
+            News::Recorded => self.journal.is_due = true,
             News::LetGo => {
-                self.is_due = true;
+                self.journal.is_due = true;
                 self.wait_for_last_ends(false);
             }
         }
     }
 
     fn tell_module_event(&mut self, call: InvocationId, event: &ModuleEvent) {
-        if self.open.contains(&call) && self.sent_module_events.is_due(call, event.seq) {
+        if self.calls.open.contains(&call) && self.calls.sent_module_events.is_due(call, event.seq)
+        {
             self.untold.push_back(self.words.module_event(call, event));
         }
     }
@@ -230,11 +273,15 @@ impl Pump {
     /// Reads what comes next in the journal and tells it.
     async fn look(&mut self) {
         // Before the journal is read: whatever is heard from here on asks for another look.
-        self.is_due = false;
-        let ended = self.watching.ended_of(self.live.iter());
+        self.journal.is_due = false;
+        let ended = self.watching.ended_of(self.calls.live.iter());
         let page = match &self.whose {
-            Whose::Session(session) => self.host.session_records(session, self.place, PAGE).await,
-            Whose::Everybody(_) => self.host.records(self.place, PAGE).await,
+            Whose::Session(session) => {
+                self.host
+                    .session_records(session, self.journal.place, PAGE)
+                    .await
+            }
+            Whose::Everybody(_) => self.host.records(self.journal.place, PAGE).await,
         };
         let page = match page {
             Ok(page) => page,
@@ -248,7 +295,7 @@ impl Pump {
         for _ in 0..self.watching.news.len() {
             match self.watching.news.try_recv() {
                 Ok(news) => self.hear(news),
-                Err(TryRecvError::Lagged(_)) => self.is_due = true,
+                Err(TryRecvError::Lagged(_)) => self.journal.is_due = true,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
@@ -261,14 +308,14 @@ impl Pump {
         for row in &page.rows {
             self.read(row).await;
         }
-        self.is_due |= page.up_to > self.place;
-        self.place = page.up_to;
+        self.journal.is_due |= page.up_to > self.journal.place;
+        self.journal.place = page.up_to;
         self.catch_up(ended).await;
         if let StreamEndPhase::Waits { until, is_closed } = self.ending
-            && !self.is_due
+            && !self.journal.is_due
         {
             let is_late = Instant::now() >= until;
-            if is_closed && (is_late || self.open.is_empty()) {
+            if is_closed && (is_late || self.calls.open.is_empty()) {
                 self.end();
             } else if is_late {
                 // It only left memory.
@@ -281,34 +328,28 @@ impl Pump {
     /// question may be in another session's records. Both are told here once it is sure that they will not be read.
     async fn catch_up(&mut self, ended: Vec<InvocationId>) {
         for id in &ended {
-            self.live.remove(id);
+            self.calls.live.remove(id);
         }
         let mut heard: Vec<AwaitedRecord> = ended.into_iter().map(AwaitedRecord::End).collect();
-        heard.append(&mut self.answered);
-        heard.retain(|late| self.is_untold(*late));
+        heard.append(&mut self.awaited.answered);
+        heard.retain(|late| self.calls.is_untold(*late));
         if !heard.is_empty() {
             let up_to = self
                 .host
                 .journal_head()
                 .await
-                .map_or(self.place, |head| head.seq);
-            self.late
+                .map_or(self.journal.place, |head| head.seq);
+            self.awaited
+                .late
                 .extend(heard.into_iter().map(|late| (up_to, late)));
         }
-        for (up_to, late) in std::mem::take(&mut self.late) {
-            if up_to > self.place {
-                self.is_due = true;
-                self.late.push((up_to, late));
-            } else if self.is_untold(late) {
+        for (up_to, late) in std::mem::take(&mut self.awaited.late) {
+            if up_to > self.journal.place {
+                self.journal.is_due = true;
+                self.awaited.late.push((up_to, late));
+            } else if self.calls.is_untold(late) {
                 self.tell_late(late).await;
             }
-        }
-    }
-
-    fn is_untold(&self, late: AwaitedRecord) -> bool {
-        match late {
-            AwaitedRecord::End(call) => self.open.contains(&call),
-            AwaitedRecord::Answer { call, question } => self.asked.get(&call) == Some(&question),
         }
     }
 
@@ -327,7 +368,7 @@ impl Pump {
                 self.end_call(id, &call, end, None);
             }
             AwaitedRecord::Answer { call, question } => {
-                self.asked.remove(&call);
+                self.calls.asked.remove(&call);
                 self.untold
                     .extend(self.words.decided(call, question, None, None));
             }
@@ -351,12 +392,12 @@ impl Pump {
             return;
         };
         let question = question_of(row).filter(|_| self.words.tell_approvals());
-        if is_end || !self.open.contains(&id) {
+        if is_end || !self.calls.open.contains(&id) {
             // A reader goes on behind the last of what a record says.
             let is_last = !is_end && question.is_none();
             self.read_call(id, row, is_end, is_last).await;
         }
-        if let Some(question) = question.filter(|_| self.open.contains(&id)) {
+        if let Some(question) = question.filter(|_| self.calls.open.contains(&id)) {
             self.ask(id, question, Some(row.seq));
         }
     }
@@ -372,7 +413,7 @@ impl Pump {
             return;
         };
         // Told with its end where it was not told before, so that no reader meets an end without a call.
-        if self.open_call(id) {
+        if self.calls.open(id) {
             let tool_call_id = id.to_string();
             let begun = ToolCallStart {
                 tool_call_id: &tool_call_id,
@@ -398,7 +439,7 @@ impl Pump {
         for event in &end.module_events {
             self.tell_module_event(id, event);
         }
-        self.close_call(id);
+        self.calls.close(id);
         let event = vocabulary::ended(id, &call.tool, call.arguments.as_ref(), end.answer.result());
         self.untold
             .push_back(self.words.frame(&event, Some(end.answer.result()), seq));
@@ -406,7 +447,7 @@ impl Pump {
 
     /// A person is asked about a call.
     fn ask(&mut self, call: InvocationId, question: InvocationId, id: Option<u64>) {
-        self.asked.insert(call, question);
+        self.calls.asked.insert(call, question);
         self.untold.extend(self.words.asked(call, question, id));
     }
 
@@ -416,6 +457,7 @@ impl Pump {
             return;
         };
         let others = self
+            .calls
             .asked
             .extract_if(|_, asked| *asked == question)
             .map(|(call, _)| call);
@@ -458,29 +500,10 @@ impl Pump {
 
     /// A call that this host runs.
     fn begin(&mut self, (id, event): &(InvocationId, ToolEvent)) {
-        if self.open_call(*id) {
+        if self.calls.open(*id) {
             self.tell(event, None);
         }
-        self.live.insert(*id);
-    }
-
-    /// Whether the call was not told before.
-    fn open_call(&mut self, id: InvocationId) -> bool {
-        if self.open.len() >= OPEN {
-            self.open.clear();
-            self.live.clear();
-            self.asked.clear();
-            self.sent_module_events.clear();
-        }
-        self.open.insert(id)
-    }
-
-    /// Whether the call was told before, and its end was not.
-    fn close_call(&mut self, id: InvocationId) -> bool {
-        self.live.remove(&id);
-        self.asked.remove(&id);
-        self.sent_module_events.forget(id);
-        self.open.remove(&id)
+        self.calls.live.insert(*id);
     }
 
     fn tell(&mut self, event: &ToolEvent, id: Option<u64>) {

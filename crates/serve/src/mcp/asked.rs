@@ -8,7 +8,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     fault::McpFault,
-    meta::{McpLogLevel, RequestMeta},
+    meta::{Capabilities, McpLogLevel, RequestMeta},
     wire,
 };
 
@@ -123,9 +123,30 @@ pub(super) struct McpRequest {
     pub(super) completion: [Option<Value>; 3],
     /// What to be told of.
     pub(super) filter: Option<Value>,
-    /// What a handshake wishes for.
-    pub(super) wished_version: Option<String>,
-    pub(super) announced: Option<Value>,
+    pub(super) handshake: HandshakeWish,
+}
+
+/// What a handshake wishes for.
+#[derive(Debug)]
+pub(super) struct HandshakeWish {
+    pub(super) version: Option<String>,
+    announced: Option<Value>,
+}
+
+impl HandshakeWish {
+    pub(super) fn version(&self) -> Result<&str, McpFault> {
+        self.version
+            .as_deref()
+            .ok_or_else(|| McpFault::invalid_params("`protocolVersion` is missing"))
+    }
+
+    /// What the client says that it can do.
+    pub(super) fn capabilities(&self) -> Capabilities {
+        self.announced
+            .as_ref()
+            .and_then(Capabilities::of)
+            .unwrap_or_default()
+    }
 }
 
 impl McpRequest {
@@ -175,8 +196,10 @@ impl McpRequest {
             level,
             completion: [reference, argument, context],
             filter: notifications,
-            wished_version: protocol_version,
-            announced: capabilities,
+            handshake: HandshakeWish {
+                version: protocol_version,
+                announced: capabilities,
+            },
         })
     }
 

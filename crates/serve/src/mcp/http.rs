@@ -122,7 +122,7 @@ impl Came {
             asked.meta.identity.trace = caller_span(&self.headers);
         }
         // One that says who asks and names no revision of its own is of the revision that has no such method.
-        let is_stateless = asked.meta.version.is_some() && asked.wished_version.is_none();
+        let is_stateless = asked.meta.version.is_some() && asked.handshake.version.is_none();
         if asked.method == McpMethod::Initialize && !is_stateless {
             return self.initialize(&id, &asked).await;
         }
@@ -199,16 +199,11 @@ impl Came {
     }
 
     async fn initialize(self, id: &Id, asked: &McpRequest) -> Response {
-        let Some(wished) = &asked.wished_version else {
-            let fault = McpFault::invalid_params("`protocolVersion` is missing");
-            return refused(&self.face, Some(id), fault, StatusCode::OK);
+        let version = match asked.handshake.version() {
+            Ok(wished) => Version::negotiated(wished),
+            Err(fault) => return refused(&self.face, Some(id), fault, StatusCode::OK),
         };
-        let version = Version::negotiated(wished);
-        let can = asked
-            .announced
-            .as_ref()
-            .and_then(super::meta::Capabilities::of)
-            .unwrap_or_default();
+        let can = asked.handshake.capabilities();
         let limit = self.face.host.limits().sessions;
         match self.face.sessions.make_room(limit, &self.principal) {
             Ok(None) => {}

@@ -179,17 +179,11 @@ impl McpStdioClient {
     }
 
     async fn initialize(&self, id: &Id, asked: &McpRequest) -> Result<(), McpFault> {
-        let wished = asked.wished_version.as_ref();
-        let wished =
-            wished.ok_or_else(|| McpFault::invalid_params("`protocolVersion` is missing"))?;
+        let wished = asked.handshake.version()?;
         if self.with_handshake.get().is_some() {
             return Err(McpFault::invalid_request("the handshake was made already"));
         }
-        let can = asked
-            .announced
-            .as_ref()
-            .and_then(Capabilities::of)
-            .unwrap_or_default();
+        let can = asked.handshake.capabilities();
         let opened = sessions::open(
             &self.face.host,
             &self.principal,
