@@ -41,7 +41,7 @@ pub use native::{
     RootConfig, SandboxConfig,
 };
 pub use retention::{JournalRetention, RetentionConfig};
-pub use tools::{SourceConfig, ToolConfig, ToolIndex, ToolTable};
+pub use tools::{SourceConfig, ToolIndex, ToolTable};
 
 /// What a host runs with. `Default` holds the documented defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,20 +115,6 @@ pub struct HostConfig {
     pub native_tools: NativeToolsChoice,
     /// How modules are fetched and run.
     pub amplifier: AmplifierConfig,
-}
-
-impl HostConfig {
-    /// What is set under a key: by the policy first, within what untrusted files restrict.
-    pub(crate) fn set_under(&self, key: &str) -> ToolConfig {
-        let tables = [&self.policy_tools, &self.tools]
-            .into_iter()
-            .filter_map(|table| table.get(key));
-        let set = tables.fold(ToolConfig::default(), |set, further| set.or(further));
-        match self.restricted_tools.get(key) {
-            Some(bounds) => set.within(bounds),
-            None => set,
-        }
-    }
 }
 
 /// The HTTP listener.

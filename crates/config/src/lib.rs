@@ -54,6 +54,7 @@ mod schema;
 mod several;
 mod size;
 mod snippet;
+mod tool_settings;
 mod yaml;
 
 pub use a2e_host::{A2eFace, A2eHostFile, A2ePlugin, A2ePluginClass};
@@ -77,7 +78,7 @@ pub use host_config::{
     McpUnusable, McpValues, ModuleInstall, ModuleIsolation, NativeReplacement, NativeToolsChoice,
     NetworkConfig, ParameterConfig, ParameterKind, PluginConfig, ProtectConfig, ResolvedMcpText,
     RetentionConfig, RootConfig, SandboxConfig, SourceConfig, TemplatePieceConfig, TokenConfig,
-    ToolConfig, ToolIndex, ToolTable, WasmConfig,
+    ToolIndex, ToolTable, WasmConfig,
 };
 pub use layer::{ConfigLayer, ConfigNotice, LayerTrust};
 pub use located::{LocatedValue, Position};

@@ -58,7 +58,7 @@ mod tests {
             let tools = tools(name).unwrap_or_else(|| panic!("{name}"));
             assert!(!tools.is_empty(), "{name}");
             for (tool, settings) in tools {
-                assert!(settings.class.is_some(), "{name}: {tool}");
+                assert!(settings.permission.class.is_some(), "{name}: {tool}");
             }
         }
         assert!(NAMES.is_sorted());

@@ -150,8 +150,9 @@ impl HostConfig {
             &mut self.restricted_tools,
         ];
         for tool in tables.into_iter().flat_map(|table| table.values_mut()) {
-            tool.timeout = tool.timeout.map(|timeout| timeout.min(ceiling));
-            tool.ceiling = tool.ceiling.map(|own| own.min(ceiling));
+            let execution = &mut tool.execution;
+            execution.timeout = execution.timeout.map(|timeout| timeout.min(ceiling));
+            execution.ceiling = execution.ceiling.map(|own| own.min(ceiling));
         }
         for command in &mut self.commands {
             command.timeout = command.timeout.map(|timeout| timeout.min(ceiling));

@@ -20,7 +20,7 @@ use toolpost_model::{
 
 pub use declaration::{CatalogEntry, CatalogNotice};
 pub(crate) use declared::RecordedDeclarations;
-pub use interface::{OperatorSettings, SourceSettings, SourceTrust, ToolSettings};
+pub use interface::{OperatorSettings, SourceSettings, SourceTrust};
 pub use pins::{MemoryPins, PinStore, PinStoreError};
 pub use schema::{Schema, SchemaError, SchemaViolation};
 pub use surface::{Surface, SurfaceEntry, ToolFilter};
@@ -279,7 +279,7 @@ impl NameClaims {
             for tool in &tools.declarations {
                 let given = settings
                     .of(tool, &tools.name)
-                    .and_then(|chosen| chosen.name);
+                    .and_then(|chosen| chosen.surface.name);
                 let wanted =
                     given.unwrap_or_else(|| declaration::wanted_name(&tool.tool_id, tools.naming));
                 claims

@@ -48,7 +48,7 @@ pub use call::explain::{
 pub use catalog::{
     Catalog, CatalogEntry, CatalogNotice, MemoryPins, OperatorSettings, PinStore, PinStoreError,
     Schema, SchemaError, SchemaViolation, SourceSettings, SourceTrust, Surface, SurfaceEntry,
-    ToolFilter, ToolSettings,
+    ToolFilter,
 };
 pub use execution::credentials::CredentialGrant;
 pub use hooks::{

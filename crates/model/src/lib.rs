@@ -35,6 +35,7 @@ mod stage;
 mod surface;
 mod tool;
 mod tool_set;
+mod tool_settings;
 mod trace;
 mod variable;
 mod visible;
@@ -101,6 +102,10 @@ pub use stage::{Stage, Transition};
 pub use surface::{HiddenReason, SurfaceRequest, SurfaceScope, Visibility};
 pub use tool::{CallContext, CallReport, CallableTool, DynTool, NestedCall, Tool, ToolCall};
 pub use tool_set::ToolSet;
+pub use tool_settings::{
+    ToolExecutionSettings, ToolInputSettings, ToolPermissionSettings, ToolPersistenceSettings,
+    ToolSettings, ToolSurfaceSettings,
+};
 pub use trace::TraceContext;
 pub use variable::{changes_code, holds_secret, never_passed};
 pub use visible::{is_hidden, visible, visible_line, visible_text};

@@ -24,9 +24,9 @@ use toolpost_config::{
 use toolpost_core::{
     Approvals, BlobStore, Cassette, Hook, Host, HostBuilder, HostError, HostLimits, KnownSecrets,
     OperatorSettings, ReplayOptions, Retention, RuleProblem, RuleStore, SchedulerLimits,
-    SourceSettings, SourceTrust, ToolSettings, Witness,
+    SourceSettings, SourceTrust, Witness,
 };
-use toolpost_model::{Declaration, PrincipalName, Source, ToolPattern};
+use toolpost_model::{Declaration, PrincipalName, Source, ToolPattern, ToolSettings};
 use toolpost_sources::{PythonModules, RustModules};
 use toolpost_store::{
     AuditLogError, BlobOptions, BlobsError, DataDir, DataDirError, DiskBlobs, JournalOpenError,
@@ -459,11 +459,6 @@ impl ToolConfiguration {
             &config.restricted_tools,
         ];
         let names: BTreeSet<&String> = tables.into_iter().flat_map(|table| table.keys()).collect();
-        let trusted = config.tools.iter().chain(&config.policy_tools);
-        let loosening: BTreeSet<&String> = trusted
-            .filter(|(_, settings)| settings.loosens())
-            .map(|(name, _)| name)
-            .collect();
         let code = config
             .code
             .tools
@@ -479,7 +474,7 @@ impl ToolConfiguration {
         Self {
             index: config.tool_index(),
             names: names.into_iter().cloned().collect(),
-            loosening_names: loosening.into_iter().cloned().collect(),
+            loosening_names: config.loosening_tool_keys().into_iter().cloned().collect(),
             grants: code.chain(credentials).collect(),
             replace_native: config.amplifier.replace_native.clone(),
             sources: config.sources.clone(),
@@ -489,29 +484,7 @@ impl ToolConfiguration {
 
 impl OperatorSettings for ToolConfiguration {
     fn of(&self, tool: &Declaration, source: &str) -> Option<ToolSettings> {
-        let set = self.index.of(tool, source);
-        Some(ToolSettings {
-            enabled: set.enabled,
-            hidden: set.hidden.unwrap_or_default(),
-            name: set.name,
-            deferred: set.deferred,
-            timeout: set.timeout,
-            ceiling: set.ceiling,
-            class: set.class,
-            idempotent: set.idempotent,
-            max_inline_chars: set.max_inline_chars,
-            keep: set.keep,
-            argument_bytes: set.argument_bytes,
-            approval_required: set.approval_required,
-            requires: set.requires,
-            concurrency: set.concurrency,
-            exclusive: set.exclusive,
-            interrupt: set.interrupt,
-            sensitive: set.sensitive,
-            sandbox: set.sandbox,
-            defaults: set.defaults,
-            arguments: set.arguments,
-        })
+        Some(self.index.of(tool, source))
     }
 
     fn names(&self) -> Vec<String> {

@@ -1,188 +1,25 @@
 //! What is set for tools and sources, and which of several entries counts.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use serde_json::{Map, Value};
-use toolpost_model::{
-    ArgumentMeaning, Declaration, EffectClass, Interrupt, PersistStrategy, Provenance,
-    Requirements, SandboxProfile, ToolPattern,
-};
+use toolpost_model::{Declaration, PersistStrategy, Provenance, ToolPattern, ToolSettings};
 
 use super::HostConfig;
-use crate::{SourceTrustLevel, profiles};
+use crate::{
+    SourceTrustLevel, profiles,
+    tool_settings::{filled_from, loosens, restrict, within},
+};
 
 /// Settings of tools by name, id or pattern. Ask [`ToolIndex`], which knows all of them.
 ///
 /// A key that does not [name a tool exactly](ToolPattern::names_exactly), such as the bare name of an outside tool, may
 /// only restrict that tool.
-pub type ToolTable = BTreeMap<String, ToolConfig>;
+pub type ToolTable = BTreeMap<String, ToolSettings>;
 
 /// The source that plugins of an A2E host file are part of.
 const PLUGIN_SOURCE: &str = "amplifier";
 /// The longest message of a plugin, in characters. The host's limit for results of modules is lower.
 const LONGEST_MESSAGE: usize = 64 << 20;
-
-/// Settings of one tool. What is `None` or empty leaves a thing as the tool declares it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToolConfig {
-    /// Whether the tool can be used at all.
-    pub enabled: Option<bool>,
-    /// Whether it is kept from agents.
-    pub hidden: Option<bool>,
-    /// Its name on the wire.
-    pub name: Option<String>,
-    /// Whether it stays out of lists until a search shows it.
-    pub deferred: Option<bool>,
-    /// How long one call may run.
-    pub timeout: Option<Duration>,
-    /// The most a caller may ask for.
-    pub ceiling: Option<Duration>,
-    /// What its calls count as.
-    pub class: Option<EffectClass>,
-    /// Whether running it twice equals running it once.
-    pub idempotent: Option<bool>,
-    /// How many of its calls run at the same time.
-    pub concurrency: Option<usize>,
-    /// Whether it runs alone in its session.
-    pub exclusive: Option<bool>,
-    /// What becomes of a running call when others of its batch are canceled.
-    pub interrupt: Option<Interrupt>,
-    /// The longest text shown whole, in characters.
-    pub max_inline_chars: Option<usize>,
-    /// What becomes of a result that is too long to be shown whole.
-    pub keep: Option<PersistStrategy>,
-    /// The largest arguments of one call, in bytes.
-    pub argument_bytes: Option<usize>,
-    /// Ask a person even where the mode would allow.
-    pub approval_required: Option<bool>,
-    /// What a caller must offer before it sees the tool.
-    pub requires: Option<Requirements>,
-    /// What confines its processes, where that is stricter.
-    pub sandbox: Option<SandboxProfile>,
-    /// Arguments kept out of every record, as JSON pointers.
-    pub sensitive: Vec<String>,
-    /// Arguments that are filled in where a call leaves them out.
-    pub defaults: Map<String, Value>,
-    /// What arguments mean to rules.
-    pub arguments: Vec<ArgumentMeaning>,
-}
-
-impl ToolConfig {
-    /// These, and where they leave a thing open, those of a less exact entry.
-    #[must_use]
-    pub(super) fn or(self, wider: &Self) -> Self {
-        let mut sensitive = self.sensitive;
-        sensitive.extend(wider.sensitive.iter().cloned());
-        sensitive.sort();
-        sensitive.dedup();
-        let mut defaults = wider.defaults.clone();
-        defaults.extend(self.defaults);
-        let mut arguments = self.arguments;
-        let known: Vec<String> = arguments
-            .iter()
-            .map(|meaning| meaning.pointer.clone())
-            .collect();
-        let further = wider
-            .arguments
-            .iter()
-            .filter(|meaning| !known.contains(&meaning.pointer));
-        arguments.extend(further.cloned());
-        Self {
-            enabled: self.enabled.or(wider.enabled),
-            hidden: self.hidden.or(wider.hidden),
-            name: self.name.or_else(|| wider.name.clone()),
-            deferred: self.deferred.or(wider.deferred),
-            timeout: self.timeout.or(wider.timeout),
-            ceiling: self.ceiling.or(wider.ceiling),
-            class: self.class.or(wider.class),
-            idempotent: self.idempotent.or(wider.idempotent),
-            concurrency: self.concurrency.or(wider.concurrency),
-            exclusive: self.exclusive.or(wider.exclusive),
-            interrupt: self.interrupt.or(wider.interrupt),
-            max_inline_chars: self.max_inline_chars.or(wider.max_inline_chars),
-            keep: self.keep.or(wider.keep),
-            argument_bytes: self.argument_bytes.or(wider.argument_bytes),
-            approval_required: self.approval_required.or(wider.approval_required),
-            requires: self.requires.or_else(|| wider.requires.clone()),
-            sandbox: self.sandbox.or(wider.sandbox),
-            sensitive,
-            defaults,
-            arguments,
-        }
-    }
-
-    /// These within the bounds that files set which may only restrict. They set nothing else.
-    #[must_use]
-    pub(super) fn within(self, bounds: &Self) -> Self {
-        let sandbox = match (self.sandbox, bounds.sandbox) {
-            (Some(own), Some(bound)) => Some(own.stricter(bound)),
-            (own, bound) => own.or(bound),
-        };
-        // What a tool gets without a wish may be less than any of these, so a bound never becomes its deadline.
-        let longest = smaller(bounds.timeout, bounds.ceiling);
-        let clamped = |time: Option<Duration>| {
-            time.map(|time| longest.map_or(time, |longest| time.min(longest)))
-        };
-        let ceiling = if longest.is_some() {
-            smaller(self.ceiling.or(self.timeout), longest)
-        } else {
-            self.ceiling
-        };
-        Self {
-            enabled: stricter(self.enabled, bounds.enabled, false),
-            hidden: stricter(self.hidden, bounds.hidden, true),
-            deferred: stricter(self.deferred, bounds.deferred, true),
-            timeout: clamped(self.timeout),
-            ceiling,
-            idempotent: stricter(self.idempotent, bounds.idempotent, false),
-            concurrency: smaller(self.concurrency, bounds.concurrency),
-            exclusive: stricter(self.exclusive, bounds.exclusive, true),
-            max_inline_chars: smaller(self.max_inline_chars, bounds.max_inline_chars),
-            argument_bytes: smaller(self.argument_bytes, bounds.argument_bytes),
-            approval_required: stricter(self.approval_required, bounds.approval_required, true),
-            sandbox,
-            ..self
-        }
-    }
-}
-
-impl ToolConfig {
-    /// What these settings restrict, applied to `found`: all that counts where a key only happens to fit a tool.
-    fn restrict(&self, found: Self) -> Self {
-        // These numbers may be larger than the tool's own or the host's, which are not known here.
-        let bounds = Self {
-            max_inline_chars: None,
-            argument_bytes: None,
-            ..self.clone()
-        };
-        let mut restricted = found.within(&bounds);
-        restricted.sensitive.extend(self.sensitive.iter().cloned());
-        restricted.sensitive.sort();
-        restricted.sensitive.dedup();
-        restricted
-    }
-
-    /// Whether anything in it counts only where the key names the tool exactly.
-    pub fn loosens(&self) -> bool {
-        self.restrict(Self::default()) != *self
-    }
-}
-
-/// The strict answer where either gives it, else the first.
-fn stricter(own: Option<bool>, bound: Option<bool>, strict: bool) -> Option<bool> {
-    if bound == Some(strict) { bound } else { own }
-}
-
-/// The smaller of two limits, where none is no limit. (`Option`'s own order would take none for the smallest.)
-fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
-}
 
 /// Settings of one source of tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -209,21 +46,21 @@ impl ToolIndex {
     /// The settings that count for a tool of a source: those of the policy, then of other files, then of the source's
     /// profile; within each, the most exact entry wins. Untrusted files, and keys that fit an outside tool only by its bare
     /// name, restrict the outcome.
-    pub fn of(&self, tool: &Declaration, source: &str) -> ToolConfig {
+    pub fn of(&self, tool: &Declaration, source: &str) -> ToolSettings {
         let policy = self.policy.of(tool);
         let own = self.own.of(tool);
-        let mut found = policy.exact.or(&own.exact);
+        let mut found = filled_from(policy.exact, &own.exact);
         if let Some(profile) = self.profiles.get(source) {
             // The operator chose the profile for this source, so its bare names mean the source's tools.
             let entries = profile.all(tool).into_iter();
-            found = entries.fold(found, |found, (_, wider)| found.or(wider));
+            found = entries.fold(found, |found, (_, wider)| filled_from(found, wider));
         }
         let loose = policy.restricting.into_iter().chain(own.restricting);
-        let found = loose.fold(found, |found, bounds| bounds.restrict(found));
+        let found = loose.fold(found, |found, bounds| restrict(bounds, found));
         self.restrictions
             .all(tool)
             .iter()
-            .fold(found, |found, (_, bounds)| found.within(bounds))
+            .fold(found, |found, (_, bounds)| within(found, bounds))
     }
 }
 
@@ -248,15 +85,11 @@ impl HostConfig {
     /// What an A2E host file says of its plugins by being there: their calls may run beside each other, as every host of
     /// such files runs them, and a message is handed over whole. It says nothing of what they may do.
     fn plugin_settings(&self) -> Tier {
-        let beside = ToolConfig {
-            exclusive: Some(false),
-            ..ToolConfig::default()
-        };
-        let message = ToolConfig {
-            keep: Some(PersistStrategy::Inline),
-            max_inline_chars: Some(LONGEST_MESSAGE),
-            ..beside.clone()
-        };
+        let mut beside = ToolSettings::default();
+        beside.execution.exclusive = Some(false);
+        let mut message = beside.clone();
+        message.persistence.keep = Some(PersistStrategy::Inline);
+        message.persistence.max_inline_chars = Some(LONGEST_MESSAGE);
         let mut table = ToolTable::new();
         table.insert("a2e.*".to_owned(), message);
         for plugin in &self.plugins {
@@ -265,8 +98,27 @@ impl HostConfig {
         Tier::of_table(&table)
     }
 
+    /// The keys of `tools` under which a trusted file sets something that counts only where the key names a tool exactly.
+    pub fn loosening_tool_keys(&self) -> BTreeSet<&String> {
+        let trusted = self.tools.iter().chain(&self.policy_tools);
+        let loosening = trusted.filter(|(_, settings)| loosens(settings));
+        loosening.map(|(key, _)| key).collect()
+    }
+
+    /// What is set under a key: by the policy first, within what untrusted files restrict.
+    pub(crate) fn set_under(&self, key: &str) -> ToolSettings {
+        let tables = [&self.policy_tools, &self.tools]
+            .into_iter()
+            .filter_map(|table| table.get(key));
+        let set = tables.fold(ToolSettings::default(), filled_from);
+        match self.restricted_tools.get(key) {
+            Some(bounds) => within(set, bounds),
+            None => set,
+        }
+    }
+
     /// The settings of one tool of a source.
-    pub fn settings_for(&self, tool: &Declaration, source: &str) -> ToolConfig {
+    pub fn settings_for(&self, tool: &Declaration, source: &str) -> ToolSettings {
         self.tool_index().of(tool, source)
     }
 }
@@ -275,9 +127,9 @@ impl HostConfig {
 #[derive(Default)]
 struct Tier {
     /// By keys without a `*`.
-    named: HashMap<String, ToolConfig>,
+    named: HashMap<String, ToolSettings>,
     /// The longest first.
-    patterns: Vec<(ToolPattern, ToolConfig)>,
+    patterns: Vec<(ToolPattern, ToolSettings)>,
 }
 
 impl Tier {
@@ -297,7 +149,7 @@ impl Tier {
     }
 
     /// Every entry that fits a tool, the most exact first: by id, by name, by longer and shorter patterns.
-    fn all(&self, tool: &Declaration) -> Vec<(KeyFit, &ToolConfig)> {
+    fn all(&self, tool: &Declaration) -> Vec<(KeyFit, &ToolSettings)> {
         let id = &tool.tool_id;
         let is_compiled_in = tool.provenance == Provenance::CompiledIn;
         let by_name_fit = if is_compiled_in {
@@ -341,7 +193,7 @@ impl Tier {
         let mut found = TierSettings::default();
         for (fit, settings) in self.all(tool) {
             match fit {
-                KeyFit::Exact => found.exact = found.exact.or(settings),
+                KeyFit::Exact => found.exact = filled_from(found.exact, settings),
                 KeyFit::ByName => found.restricting.push(settings),
             }
         }
@@ -361,7 +213,7 @@ enum KeyFit {
 /// What one tier sets for a tool.
 #[derive(Default)]
 struct TierSettings<'a> {
-    exact: ToolConfig,
+    exact: ToolSettings,
     /// Entries of which only what restricts counts.
-    restricting: Vec<&'a ToolConfig>,
+    restricting: Vec<&'a ToolSettings>,
 }

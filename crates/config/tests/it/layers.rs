@@ -309,16 +309,26 @@ fn a_restriction_bounds_whatever_entry_is_the_more_exact() {
     let ab = of("a.b");
     let xc = of("x.c");
     assert_eq!(
-        (ab.enabled, ab.timeout, ab.ceiling),
+        (
+            ab.surface.enabled,
+            ab.execution.timeout,
+            ab.execution.ceiling
+        ),
         (Some(false), seconds(20), seconds(40))
     );
     assert_eq!(
-        (ab.approval_required, ab.sandbox),
+        (ab.permission.approval_required, ab.execution.sandbox),
         (Some(true), Some(SandboxProfile::ReadOnly))
     );
     // A bound is not a deadline: the tool's own may be shorter, and what the operator set stays.
-    assert_eq!((xc.timeout, xc.ceiling), (seconds(20), seconds(20)));
-    assert_eq!((of("x.y").timeout, of("x.y").ceiling), (None, seconds(40)));
+    assert_eq!(
+        (xc.execution.timeout, xc.execution.ceiling),
+        (seconds(20), seconds(20))
+    );
+    assert_eq!(
+        (of("x.y").execution.timeout, of("x.y").execution.ceiling),
+        (None, seconds(40))
+    );
 }
 
 fn layer_of(origin: RuleOrigin, text: &str) -> ConfigLayer {
@@ -381,8 +391,14 @@ fn what_the_policy_sets_for_tools_no_other_file_passes_by_being_more_exact() {
     );
     let (config, _) = resolve(&[user, policy]);
     let found = config.settings_for(&native("mcp.a.b"), "");
-    assert_eq!((found.enabled, found.deferred), (Some(false), Some(true)));
-    assert_eq!(config.settings_for(&native("a.x"), "").enabled, Some(true));
+    assert_eq!(
+        (found.surface.enabled, found.surface.deferred),
+        (Some(false), Some(true))
+    );
+    assert_eq!(
+        config.settings_for(&native("a.x"), "").surface.enabled,
+        Some(true)
+    );
 }
 
 #[test]
@@ -448,7 +464,10 @@ fn of_a_file_that_can_no_longer_be_read_what_restricts_stays() {
         (config.mode, config.protect.paths.len()),
         (PermissionMode::Plan, 1)
     );
-    assert_eq!(config.settings_for(&native("a.t"), "").enabled, Some(false));
+    assert_eq!(
+        config.settings_for(&native("a.t"), "").surface.enabled,
+        Some(false)
+    );
     assert_eq!(config.limits.deadline_ceiling, Duration::from_secs(600));
     assert_eq!(config.notes, ["`user.yaml` cannot be read"]);
     assert!(notices.is_empty(), "its note says it all: {notices:?}");
@@ -841,7 +860,7 @@ fn a_lowered_ceiling_holds_for_everything_below_it() {
         (config.limits.deadline, config.limits.deadline_ceiling),
         (limit, limit)
     );
-    assert_eq!(config.tools["x"].timeout, Some(limit));
+    assert_eq!(config.tools["x"].execution.timeout, Some(limit));
     assert!(notices.is_empty());
     // Nobody wrote the default deadline, so a low ceiling alone is no contradiction.
     assert_eq!(

@@ -15,12 +15,13 @@ use toolpost_config::{
     HostConfig, HttpConfig, JournalRetention, LayerTrust, LimitsConfig, LocatedValue, McpConfig,
     ModuleInstall, ModuleIsolation, NativeReplacement, NativeToolsChoice, NetworkConfig,
     ProtectConfig, RetentionConfig, SandboxConfig, SourceConfig, SourceTrustLevel, TokenConfig,
-    ToolConfig, config_example,
+    config_example,
 };
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, PermissionMode,
     PersistStrategy, PrincipalRole, Provenance, Remember, Requirements, RuleOrigin, SandboxProfile,
-    Selector, ShareRules, ToolPattern,
+    Selector, ShareRules, ToolExecutionSettings, ToolInputSettings, ToolPattern,
+    ToolPermissionSettings, ToolPersistenceSettings, ToolSettings, ToolSurfaceSettings,
 };
 
 use crate::{native, tool};
@@ -357,45 +358,74 @@ fn what_is_written_is_what_is_used() {
 #[test]
 fn what_is_written_of_tools_and_sources_is_what_is_used() {
     let config = resolved(config_example());
-    let write_file = ToolConfig {
-        timeout: Some(Duration::from_secs(30)),
-        class: Some(EffectClass::Write),
-        max_inline_chars: Some(20_000),
-        keep: Some(PersistStrategy::PreviewAndPersist),
-        approval_required: Some(true),
-        requires: Some(Requirements {
-            model_capabilities: vec!["vision".to_owned()],
-            roles: vec![PrincipalRole::Operator],
-            tasks: vec!["release".to_owned()],
-        }),
-        ..ToolConfig::default()
+    let write_file = ToolSettings {
+        surface: ToolSurfaceSettings {
+            requires: Some(Requirements {
+                model_capabilities: vec!["vision".to_owned()],
+                roles: vec![PrincipalRole::Operator],
+                tasks: vec!["release".to_owned()],
+            }),
+            ..ToolSurfaceSettings::default()
+        },
+        permission: ToolPermissionSettings {
+            class: Some(EffectClass::Write),
+            approval_required: Some(true),
+            ..ToolPermissionSettings::default()
+        },
+        execution: ToolExecutionSettings {
+            timeout: Some(Duration::from_secs(30)),
+            ..ToolExecutionSettings::default()
+        },
+        persistence: ToolPersistenceSettings {
+            max_inline_chars: Some(20_000),
+            keep: Some(PersistStrategy::PreviewAndPersist),
+        },
+        ..ToolSettings::default()
     };
     let of = |id: &str| config.settings_for(&native(id), "");
     assert_eq!(of("files.write_file"), write_file);
-    assert_eq!(of("http.fetch").enabled, Some(false));
-    assert_eq!(of("files.grep").deferred, Some(true));
-    assert_eq!(of("files.other"), ToolConfig::default());
-    let crm = ToolConfig {
-        hidden: Some(true),
-        ceiling: Some(Duration::from_secs(300)),
-        idempotent: Some(false),
-        concurrency: Some(2),
-        exclusive: Some(false),
-        interrupt: Some(Interrupt::Cancel),
-        argument_bytes: Some(65_536),
-        sandbox: Some(SandboxProfile::ReadOnly),
-        sensitive: vec!["/customer/mail".to_owned()],
-        ..ToolConfig::default()
+    assert_eq!(of("http.fetch").surface.enabled, Some(false));
+    assert_eq!(of("files.grep").surface.deferred, Some(true));
+    assert_eq!(of("files.other"), ToolSettings::default());
+    let crm = ToolSettings {
+        surface: ToolSurfaceSettings {
+            hidden: Some(true),
+            ..ToolSurfaceSettings::default()
+        },
+        execution: ToolExecutionSettings {
+            ceiling: Some(Duration::from_secs(300)),
+            idempotent: Some(false),
+            concurrency: Some(2),
+            exclusive: Some(false),
+            interrupt: Some(Interrupt::Cancel),
+            sandbox: Some(SandboxProfile::ReadOnly),
+            ..ToolExecutionSettings::default()
+        },
+        input: ToolInputSettings {
+            argument_bytes: Some(65_536),
+            sensitive: vec!["/customer/mail".to_owned()],
+            ..ToolInputSettings::default()
+        },
+        ..ToolSettings::default()
     };
     assert_eq!(of("crm.drop"), crm);
     let meaning = ArgumentMeaning::of;
-    let find = ToolConfig {
-        name: Some("find_customer".to_owned()),
-        defaults: [("region".to_owned(), "eu".into())].into_iter().collect(),
-        arguments: vec![
-            meaning("export_to", ArgumentKind::WritePath),
-            meaning("page", ArgumentKind::Url),
-        ],
+    let find = ToolSettings {
+        surface: ToolSurfaceSettings {
+            name: Some("find_customer".to_owned()),
+            ..crm.surface
+        },
+        permission: ToolPermissionSettings {
+            arguments: vec![
+                meaning("export_to", ArgumentKind::WritePath),
+                meaning("page", ArgumentKind::Url),
+            ],
+            ..crm.permission
+        },
+        input: ToolInputSettings {
+            defaults: [("region".to_owned(), "eu".into())].into_iter().collect(),
+            ..crm.input
+        },
         ..crm
     };
     assert_eq!(
@@ -415,7 +445,7 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
         "files-server",
     );
     assert_eq!(
-        (read.class, &read.arguments[..]),
+        (read.permission.class, &read.permission.arguments[..]),
         (
             Some(EffectClass::Read),
             &[meaning("path", ArgumentKind::ReadPath)][..]
@@ -498,20 +528,35 @@ fn of_several_entries_the_most_exact_one_that_says_a_thing_counts() {
          '*': { enabled: false, sensitive: [/y] }\n",
     );
     let found = config.settings_for(&native("files.grep"), "");
-    let expected = ToolConfig {
-        enabled: Some(false),
-        deferred: Some(true),
-        timeout: Some(Duration::from_secs(9)),
-        class: Some(EffectClass::Read),
-        max_inline_chars: Some(7),
-        approval_required: Some(false),
-        // What must not be written is never less than any entry says; what is filled in counts key by key.
-        sensitive: vec!["/x".to_owned(), "/y".to_owned()],
-        defaults: serde_json::json!({ "a": 1, "b": 1, "c": 2 })
-            .as_object()
-            .unwrap()
-            .clone(),
-        ..ToolConfig::default()
+    let expected = ToolSettings {
+        surface: ToolSurfaceSettings {
+            enabled: Some(false),
+            deferred: Some(true),
+            ..ToolSurfaceSettings::default()
+        },
+        permission: ToolPermissionSettings {
+            class: Some(EffectClass::Read),
+            approval_required: Some(false),
+            ..ToolPermissionSettings::default()
+        },
+        execution: ToolExecutionSettings {
+            timeout: Some(Duration::from_secs(9)),
+            ..ToolExecutionSettings::default()
+        },
+        input: ToolInputSettings {
+            // What must not be written is never less than any entry says; what is filled in counts key by key.
+            sensitive: vec!["/x".to_owned(), "/y".to_owned()],
+            defaults: serde_json::json!({ "a": 1, "b": 1, "c": 2 })
+                .as_object()
+                .unwrap()
+                .clone(),
+            ..ToolInputSettings::default()
+        },
+        persistence: ToolPersistenceSettings {
+            max_inline_chars: Some(7),
+            ..ToolPersistenceSettings::default()
+        },
+        ..ToolSettings::default()
     };
     assert_eq!(found, expected);
 }
@@ -524,6 +569,7 @@ fn a_profile_counts_for_its_source_only_and_after_everything_else() {
     let class = |id: &str, source: &str| {
         config
             .settings_for(&tool(id, Provenance::Outside), source)
+            .permission
             .class
     };
     assert_eq!(class("x.read_text_file", "fs"), Some(EffectClass::Read));
@@ -532,14 +578,15 @@ fn a_profile_counts_for_its_source_only_and_after_everything_else() {
     let of = |id: &str| config.settings_for(&tool(id, Provenance::Outside), "hub");
     assert_eq!(
         (
-            of("h.get_issue").idempotent,
-            of("h.create_issue").idempotent
+            of("h.get_issue").execution.idempotent,
+            of("h.create_issue").execution.idempotent
         ),
         (Some(true), None)
     );
-    assert_eq!(of("h.delete_file").approval_required, Some(true));
+    assert_eq!(of("h.delete_file").permission.approval_required, Some(true));
     let edit = config
         .settings_for(&tool("x.edit_file", Provenance::Outside), "fs")
+        .permission
         .arguments;
     assert_eq!(
         edit.iter().map(|meaning| meaning.kind).collect::<Vec<_>>(),

@@ -149,7 +149,7 @@ pub(crate) fn draft(
             sandbox: resolved.source.sandbox(
                 resolved.entry.id(),
                 input,
-                resolved.entry.settings.sandbox,
+                resolved.entry.settings.execution.sandbox,
             ),
             decision,
             suggestions: offered.iter().map(ToString::to_string).collect(),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use toolpost_model::{
     ClassFact, Declaration, EffectClass, EffectOrigin, Effects, LoadingStrategy, NATIVE_NAMESPACES,
-    SourceProblem, ToolId, WireNaming,
+    SourceProblem, ToolId, ToolSettings, WireNaming,
 };
 
 use super::{
     Catalog,
-    interface::{self, OperatorSettings, SourceSettings, SourceTrust, ToolSettings},
+    interface::{self, OperatorSettings, SourceSettings, SourceTrust},
     schema::Schema,
 };
 use crate::{catalog::SourceTools, port::SourceIndex};
@@ -260,7 +260,9 @@ pub(super) fn admit(
 ) -> Result<(CatalogEntry, Vec<CatalogNotice>), CatalogNotice> {
     let id = declaration.tool_id.clone();
     let mut chosen = settings.of(&declaration, &from.name).unwrap_or_default();
-    chosen.hidden |= of_source.hidden;
+    if of_source.hidden {
+        chosen.surface.hidden = Some(true);
+    }
     let name = wire_name(&id, from.naming, catalog).map_err(|name| CatalogNotice::NameTaken {
         refused: id.clone(),
         name,
@@ -277,7 +279,7 @@ pub(super) fn admit(
             alias,
         })
         .collect();
-    let name = match chosen.name.clone() {
+    let name = match chosen.surface.name.clone() {
         None => {
             notices.extend(namespaced(&id, from.naming, &name, catalog));
             name
@@ -306,7 +308,7 @@ pub(super) fn admit(
         reason: reason.to_string(),
     };
     let input = Schema::new(Arc::clone(&declaration.input.schema)).map_err(bad_schema)?;
-    let input = input.with_sensitive(&chosen.sensitive);
+    let input = input.with_sensitive(&chosen.input.sensitive);
     let output = declaration
         .output
         .schema
@@ -315,7 +317,7 @@ pub(super) fn admit(
         .transpose()
         .map_err(bad_schema)?;
     let entry = CatalogEntry {
-        origin: if chosen.class.is_some() {
+        origin: if chosen.permission.class.is_some() {
             EffectOrigin::Operator
         } else {
             stated

@@ -1,74 +1,29 @@
 //! Layer 2: the operator's settings on top of what a tool says of itself.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value};
 use toolpost_model::{
-    ArgumentMeaning, ClassFact, Declaration, EffectClass, EffectOrigin, Interface, Interrupt,
-    Lifecycle, LoadingStrategy, PersistStrategy, PrincipalRole, Provenance, Requirements,
-    SandboxProfile, ToolId, ToolPattern,
+    ClassFact, Declaration, EffectOrigin, Interface, Lifecycle, LoadingStrategy, PrincipalRole,
+    Provenance, ToolId, ToolPattern, ToolSettings,
 };
 
 use super::{CatalogEntry, CatalogNotice};
 
-/// What an operator can set for one tool.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ToolSettings {
-    /// `false` takes it off every surface.
-    pub enabled: Option<bool>,
-    /// `true` keeps it from agents: only operators see and call it.
-    pub hidden: bool,
-    /// Its name on the wire.
-    pub name: Option<String>,
-    /// Whether it waits to be discovered.
-    pub deferred: Option<bool>,
-    /// Its deadline: what it gets, and where no `ceiling` is set, the most a caller may wish for.
-    pub timeout: Option<Duration>,
-    /// The most a caller may wish for.
-    pub ceiling: Option<Duration>,
-    /// Its class: the operator vouches for it.
-    pub class: Option<EffectClass>,
-    /// Whether running it twice equals running it once: the operator vouches for it.
-    pub idempotent: Option<bool>,
-    /// The largest text shown whole.
-    pub max_inline_chars: Option<usize>,
-    /// What becomes of a result that is larger than may be shown.
-    pub keep: Option<PersistStrategy>,
-    /// The largest arguments of one call.
-    pub argument_bytes: Option<usize>,
-    /// Ask even where a mode would allow.
-    pub approval_required: Option<bool>,
-    /// What a surface must offer before it shows the tool.
-    pub requires: Option<Requirements>,
-    /// Calls of it that run at the same time, in all sessions together.
-    pub concurrency: Option<usize>,
-    /// Whether its calls run alone in their session: the operator knows better than the tool.
-    pub exclusive: Option<bool>,
-    /// What becomes of a running call when others of its batch are canceled.
-    pub interrupt: Option<Interrupt>,
-    /// Arguments kept out of every record, as JSON pointers, beside those the schema marks.
-    pub sensitive: Vec<String>,
-    /// What confines its processes, where that is stricter than what confines them anyway.
-    pub sandbox: Option<SandboxProfile>,
-    /// Arguments that are filled in where a call leaves them out.
-    pub defaults: Map<String, Value>,
-    /// What arguments mean to rules.
-    pub arguments: Vec<ArgumentMeaning>,
-}
-
-impl ToolSettings {
-    /// What of it can only restrict a tool: all that counts where a bare name happens to fit an outside tool.
-    fn restrictions(&self) -> Self {
-        Self {
-            enabled: self.enabled.filter(|enabled| !enabled),
-            hidden: self.hidden,
-            approval_required: self.approval_required.filter(|required| *required),
-            exclusive: self.exclusive.filter(|exclusive| *exclusive),
-            sandbox: self.sandbox,
-            sensitive: self.sensitive.clone(),
-            ..Self::default()
-        }
-    }
+/// What of a tool's settings can only restrict it: all that counts where a bare name happens to fit an outside tool.
+fn restrictions(settings: &ToolSettings) -> ToolSettings {
+    let mut restrictions = ToolSettings::default();
+    restrictions.surface.enabled = settings.surface.enabled.filter(|enabled| !enabled);
+    restrictions.surface.hidden = settings.surface.hidden;
+    restrictions
+        .input
+        .sensitive
+        .clone_from(&settings.input.sensitive);
+    let required = settings.permission.approval_required;
+    restrictions.permission.approval_required = required.filter(|required| *required);
+    restrictions.execution.exclusive = settings.execution.exclusive.filter(|exclusive| *exclusive);
+    restrictions.execution.sandbox = settings.execution.sandbox;
+    restrictions
 }
 
 /// How far the word of a source counts.
@@ -144,7 +99,7 @@ impl OperatorSettings for HashMap<String, ToolSettings> {
             let found = self.get(id.name())?;
             Some(match tool.provenance {
                 Provenance::CompiledIn => found.clone(),
-                Provenance::MountPlan | Provenance::Outside => found.restrictions(),
+                Provenance::MountPlan | Provenance::Outside => restrictions(found),
             })
         };
         self.get(id.as_str()).cloned().or_else(by_name)
@@ -177,46 +132,46 @@ pub(super) fn heard(
 }
 
 pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
-    if settings.enabled == Some(false) {
+    if settings.surface.enabled == Some(false) {
         declaration.lifecycle = Lifecycle::Disabled;
     }
-    if let Some(deferred) = settings.deferred {
+    if let Some(deferred) = settings.surface.deferred {
         declaration.loading = if deferred {
             LoadingStrategy::Deferred
         } else {
             LoadingStrategy::Eager
         };
     }
-    if let Some(requires) = &settings.requires {
+    if let Some(requires) = &settings.surface.requires {
         declaration.requires = requires.clone();
     }
-    if settings.hidden {
+    if settings.surface.hidden == Some(true) {
         declaration.requires.roles = vec![PrincipalRole::Operator];
     }
-    if !settings.defaults.is_empty() {
-        declaration.input.schema = optional(&declaration.input.schema, &settings.defaults);
+    if !settings.input.defaults.is_empty() {
+        declaration.input.schema = optional(&declaration.input.schema, &settings.input.defaults);
     }
     let interface = &mut declaration.interface;
-    if let Some(class) = settings.class {
+    if let Some(class) = settings.permission.class {
         interface.safety.class = ClassFact::Always(class);
     }
-    if let Some(idempotent) = settings.idempotent {
+    if let Some(idempotent) = settings.execution.idempotent {
         interface.execution.idempotent = idempotent;
     }
-    if settings.max_inline_chars.is_some() {
-        interface.persistence.max_inline_chars = settings.max_inline_chars;
+    if settings.persistence.max_inline_chars.is_some() {
+        interface.persistence.max_inline_chars = settings.persistence.max_inline_chars;
     }
-    if let Some(keep) = settings.keep {
+    if let Some(keep) = settings.persistence.keep {
         interface.persistence.strategy = keep;
     }
-    if let Some(required) = settings.approval_required {
+    if let Some(required) = settings.permission.approval_required {
         interface.permission.approval_required = required;
         // The operator's word, either way, takes the place of the tool's own.
         interface.permission.approval_requested = false;
     }
     let execution = &mut interface.execution;
-    execution.interrupt = settings.interrupt.unwrap_or(execution.interrupt);
-    let meant = &settings.arguments;
+    execution.interrupt = settings.execution.interrupt.unwrap_or(execution.interrupt);
+    let meant = &settings.permission.arguments;
     let meanings = &mut interface.permission.arguments;
     meanings.retain(|own| !meant.iter().any(|meaning| meaning.pointer == own.pointer));
     meanings.extend(meant.iter().cloned());

@@ -97,7 +97,7 @@ impl Port {
             profile: call
                 .resolved
                 .as_ref()
-                .and_then(|resolved| resolved.entry.settings.sandbox),
+                .and_then(|resolved| resolved.entry.settings.execution.sandbox),
             room: persist::bounds(host, call),
             onward: Onward::of(call, effects),
             as_parent: Parent {

@@ -129,6 +129,7 @@ pub(crate) fn look_ahead(
 fn runs_alone(entry: &CatalogEntry, effects: &Effects) -> bool {
     entry
         .settings
+        .execution
         .exclusive
         .unwrap_or(!effects.concurrency_safe)
 }
@@ -147,6 +148,7 @@ fn take_turn(call: &mut PipelineCall, admitted: Result<Permit, QueueFull>) -> St
 fn bounds(host: &HostInner, entry: &CatalogEntry) -> Vec<ConcurrencyLimit> {
     let tool = entry
         .settings
+        .execution
         .concurrency
         .map(|most| (ConcurrencyLimitSubject::Tool(entry.id().clone()), most));
     let built_in = || host.source_limits.get(entry.source.0).copied().flatten();

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 use toolpost_model::{
-    PathRulesInForce, PrincipalName, Source, SourceFeed, SourceNotice, Tool, ToolSet,
+    PathRulesInForce, PrincipalName, Source, SourceFeed, SourceNotice, Tool, ToolSet, ToolSettings,
 };
 
 use super::{Host, HostInner, HostLimits, HostState, PolicyHolder};
@@ -14,7 +14,7 @@ use crate::{
         remembered::{self, FoundRules},
     },
     call::recover,
-    catalog::{Catalog, OperatorSettings, ToolSettings},
+    catalog::{Catalog, OperatorSettings},
     execution::credentials::{CredentialGrant, Credentials},
     hooks::{
         Hook,

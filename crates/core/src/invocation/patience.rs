@@ -92,7 +92,7 @@ fn allotted(host: &HostInner, call: &PipelineCall, entry: &CatalogEntry) -> (Dur
         .execution
         .timeout_ms
         .map(Duration::from_millis);
-    let set = entry.settings.timeout;
+    let set = entry.settings.execution.timeout;
     let limits = &host.limits;
     let mut allotted = match (call.timeout, set, own) {
         (Some(wish), _, _) => (wish, DeadlineBy::Caller),
@@ -104,6 +104,7 @@ fn allotted(host: &HostInner, call: &PipelineCall, entry: &CatalogEntry) -> (Dur
     let bounds = [
         entry
             .settings
+            .execution
             .ceiling
             .or(set)
             .map(|most| (most, DeadlineBy::ToolCeiling)),

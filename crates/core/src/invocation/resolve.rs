@@ -152,13 +152,19 @@ fn filled(
 ) -> Arguments {
     let given = arguments.value().as_object();
     let left_out = |name: &&String| given.is_some_and(|given| !given.contains_key(*name));
-    let missing: Vec<&String> = entry.settings.defaults.keys().filter(left_out).collect();
+    let missing: Vec<&String> = entry
+        .settings
+        .input
+        .defaults
+        .keys()
+        .filter(left_out)
+        .collect();
     if missing.is_empty() {
         return arguments;
     }
     let mut value = arguments.value().clone();
     for &name in &missing {
-        value[name.as_str()] = entry.settings.defaults[name].clone();
+        value[name.as_str()] = entry.settings.input.defaults[name].clone();
     }
     mutations.push(InputMutation {
         source_type: "runtime".into(),

@@ -36,7 +36,7 @@ pub(crate) struct ArgumentLimit {
 
 impl ArgumentLimit {
     pub(crate) fn of(host: &HostInner, entry: &CatalogEntry) -> Self {
-        let own = entry.settings.argument_bytes;
+        let own = entry.settings.input.argument_bytes;
         Self {
             bytes: own.unwrap_or(host.limits.argument_bytes),
             is_own: own.is_some(),

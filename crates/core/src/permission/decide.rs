@@ -74,8 +74,8 @@ pub(crate) fn effects_of(resolved: &ResolvedTool, input: &CallInput) -> Effects 
     effects.idempotent |= interface.execution.idempotent;
     let mut effects = effects.as_stated_by(entry.origin);
     // The operator's own word counts whoever offers the tool.
-    effects.idempotent = set.idempotent.unwrap_or(effects.idempotent);
-    if let (Some(confined), Some(set)) = (effects.confined, set.sandbox) {
+    effects.idempotent = set.execution.idempotent.unwrap_or(effects.idempotent);
+    if let (Some(confined), Some(set)) = (effects.confined, set.execution.sandbox) {
         effects.confined = Some(confined.stricter(set));
     }
     // Said by the host's own code, so it counts where the source's claims do not.

@@ -84,15 +84,15 @@ impl ToolTerms {
         let set = &entry.settings;
         let millis = |time: std::time::Duration| micros(time) / 1_000;
         Self {
-            timeout_ms: set.timeout.map(millis),
-            ceiling_ms: set.ceiling.map(millis),
-            argument_bytes: set.argument_bytes,
-            concurrency: set.concurrency,
+            timeout_ms: set.execution.timeout.map(millis),
+            ceiling_ms: set.execution.ceiling.map(millis),
+            argument_bytes: set.input.argument_bytes,
+            concurrency: set.execution.concurrency,
             source_concurrency: entry.source_concurrency,
-            exclusive: set.exclusive,
-            sandbox: set.sandbox,
-            sensitive: set.sensitive.clone(),
-            filled_in: set.defaults.keys().cloned().collect(),
+            exclusive: set.execution.exclusive,
+            sandbox: set.execution.sandbox,
+            sensitive: set.input.sensitive.clone(),
+            filled_in: set.input.defaults.keys().cloned().collect(),
             credentials: credentials.names_for(entry.declaration()),
         }
     }

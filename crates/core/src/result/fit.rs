@@ -43,7 +43,7 @@ impl ResultSizePolicy {
     pub(crate) fn of(host: usize, session: Option<usize>, entry: Option<&CatalogEntry>) -> Self {
         let declared = entry.map(|entry| &entry.declaration().interface.persistence);
         let own = declared.and_then(|declared| declared.max_inline_chars);
-        let limit = match entry.and_then(|entry| entry.settings.max_inline_chars) {
+        let limit = match entry.and_then(|entry| entry.settings.persistence.max_inline_chars) {
             Some(operator) => operator,
             None => own.unwrap_or(host).min(host),
         };
@@ -57,7 +57,7 @@ impl ResultSizePolicy {
             // read the result.
             (Some(entry), PersistStrategy::Inline)
                 if entry.origin == EffectOrigin::Claimed
-                    && entry.settings.keep.is_none()
+                    && entry.settings.persistence.keep.is_none()
                     && entry.is_listed() =>
             {
                 PersistStrategy::default()

@@ -3,10 +3,10 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use toolpost_core::{CallHandleState, RecordKind, StatusWord, ToolSettings};
+use toolpost_core::{CallHandleState, RecordKind, StatusWord};
 use toolpost_model::{
     CallReport, Declaration, EffectClass, Effects, ErrorClass, Interrupt, InvocationId, Outcome,
-    Principal, Tool, ToolCall, ToolFailure, ToolOutput,
+    Principal, Tool, ToolCall, ToolFailure, ToolOutput, ToolSettings,
 };
 use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
 
@@ -188,7 +188,7 @@ async fn the_operators_limits_for_a_tool_and_a_source_hold_over_all_sessions() {
     for by_source in [false, true] {
         let gate = MockToolGate::new();
         let wait = MockNativeTool::named("demo.wait").gate(&gate);
-        let limit = settings(|settings| settings.concurrency = (!by_source).then_some(2));
+        let limit = settings(|settings| settings.execution.concurrency = (!by_source).then_some(2));
         let host = TestHost::build(|builder| {
             let builder =
                 builder.source(toolpost_model::ToolSet::new("here", [Arc::new(wait) as _]));
@@ -234,8 +234,8 @@ async fn the_operator_says_what_is_alone_and_what_is_interrupted() {
         .class(EffectClass::Read)
         .gate(&gate);
     let alone = settings(|settings| {
-        settings.exclusive = Some(true);
-        settings.interrupt = Some(Interrupt::Cancel);
+        settings.execution.exclusive = Some(true);
+        settings.execution.interrupt = Some(Interrupt::Cancel);
     });
     let host = TestHost::build(|builder| builder.tool(wait).settings(alone)).await;
     let entry = host.host.catalog().get("wait").cloned().unwrap();
@@ -258,7 +258,7 @@ async fn the_operator_says_what_is_alone_and_what_is_interrupted() {
     let unknown = MockNativeTool::named("demo.wait")
         .class(EffectClass::Unknown)
         .gate(&gate);
-    let beside = settings(|settings| settings.exclusive = Some(false));
+    let beside = settings(|settings| settings.execution.exclusive = Some(false));
     let host = TestHost::build(|builder| builder.tool(unknown).settings(beside)).await;
     let handles = [
         host.host.start(host.request("wait", json!({}))).await,

@@ -3,12 +3,12 @@
 use std::{collections::HashMap, sync::Arc};
 
 use serde_json::json;
-use toolpost_core::{CatalogNotice, ToolFilter, ToolSettings};
+use toolpost_core::{CatalogNotice, ToolFilter};
 use toolpost_model::{
     BoxFuture, Declaration, EffectClass, EffectOrigin, ErrorClass, HiddenReason, Lifecycle,
     LoadingStrategy, Outcome, PermissionMode, Principal, PrincipalRole, Requirements, SessionScope,
     Source, SourceError, SourceFeed, SourceNotice, SourceSession, SurfaceRequest, ToolSet,
-    Visibility, WireNaming,
+    ToolSettings, ToolSurfaceSettings, Visibility, WireNaming,
 };
 use toolpost_testkit::{MockNativeTool, TestHost};
 
@@ -66,7 +66,10 @@ async fn every_hidden_tool_has_a_reason_and_cannot_be_called() {
             .settings(HashMap::from([(
                 "off".to_owned(),
                 ToolSettings {
-                    enabled: Some(false),
+                    surface: ToolSurfaceSettings {
+                        enabled: Some(false),
+                        ..ToolSurfaceSettings::default()
+                    },
                     ..ToolSettings::default()
                 },
             )]))

@@ -5,12 +5,12 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use toolpost_core::{
     CallRequest, Cassette, CassetteError, Host, HostError, Matching, Pace, Recorder, ReplayOptions,
-    ToolFilter, ToolSettings,
+    ToolFilter,
 };
 use toolpost_model::{
     EffectClass, ErrorClass, EventBody, FnTool, LoadingStrategy, ModelInput, NestedCall, Outcome,
     PermissionMode, Principal, SurfaceRequest, ToolCall, ToolFailure, ToolOutput, ToolProgress,
-    ToolResult,
+    ToolResult, ToolSettings, ToolSurfaceSettings,
 };
 use toolpost_testkit::{CallEventRecorder, MockNativeTool, TestHost};
 
@@ -50,7 +50,10 @@ async fn recorded_host() -> TestHost {
             .settings(HashMap::from([(
                 "text".to_owned(),
                 ToolSettings {
-                    name: Some("say".to_owned()),
+                    surface: ToolSurfaceSettings {
+                        name: Some("say".to_owned()),
+                        ..ToolSurfaceSettings::default()
+                    },
                     ..ToolSettings::default()
                 },
             )]))

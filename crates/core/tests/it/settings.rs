@@ -9,13 +9,12 @@ use std::{
 use serde_json::{Value, json};
 use toolpost_core::{
     CatalogNotice, Journal as _, OperatorSettings, SourceSettings, SourceTrust, ToolFilter,
-    ToolSettings,
 };
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, BoxFuture, CallInput, Declaration, EffectClass, EffectOrigin,
     Effects, ErrorClass, FnTool, HiddenReason, Outcome, PermissionMode, Principal, PrincipalRole,
     ResourceAccess, ResourceKey, SandboxProfile, SessionScope, Source, SourceError, SourceSession,
-    Tool, ToolCall, ToolFailure, ToolOutput, ToolSet, Visibility, WireNaming,
+    Tool, ToolCall, ToolFailure, ToolOutput, ToolSet, ToolSettings, Visibility, WireNaming,
 };
 use toolpost_testkit::{MockNativeTool, TestHost};
 
@@ -42,7 +41,9 @@ async fn a_renamed_tool_goes_by_its_new_name_and_its_id() {
     let host = TestHost::build(|b| {
         b.tool(MockNativeTool::named("files.read_file"))
             .policy(TestHost::policy(PermissionMode::Bypass, &["deny cat"]))
-            .settings(set("read_file", |s| s.name = Some("cat".to_owned())))
+            .settings(set("read_file", |s| {
+                s.surface.name = Some("cat".to_owned())
+            }))
     })
     .await;
     assert_eq!(host.host.notices(), []);
@@ -61,7 +62,9 @@ async fn a_new_name_that_is_taken_is_pointed_out_and_not_given() {
     let host = TestHost::build(|b| {
         b.tool(MockNativeTool::named("a.first"))
             .tool(MockNativeTool::named("b.second"))
-            .settings(set("b.second", |s| s.name = Some("first".to_owned())))
+            .settings(set("b.second", |s| {
+                s.surface.name = Some("first".to_owned())
+            }))
     })
     .await;
     let tool = "b.second".parse().unwrap();
@@ -78,7 +81,7 @@ async fn a_new_name_that_is_taken_is_pointed_out_and_not_given() {
 async fn a_hidden_tool_is_there_for_operators_only() {
     let host = TestHost::build(|b| {
         b.tool(MockNativeTool::named("a.b"))
-            .settings(set("a.b", |s| s.hidden = true))
+            .settings(set("a.b", |s| s.surface.hidden = Some(true)))
     })
     .await;
     assert_eq!(listed(&host).await, [""; 0]);
@@ -107,8 +110,9 @@ async fn defaults_fill_what_a_call_leaves_out_and_the_record_says_so() {
         schema: schema.clone(),
     };
     let host = TestHost::build(|b| {
-        b.tool(tool)
-            .settings(set("echo", |s| s.defaults = object(&json!({ "depth": 3 }))))
+        b.tool(tool).settings(set("echo", |s| {
+            s.input.defaults = object(&json!({ "depth": 3 }))
+        }))
     })
     .await;
     let shown = host
@@ -154,7 +158,7 @@ async fn defaults_fill_what_a_call_leaves_out_and_the_record_says_so() {
     // A default is checked like everything else.
     host.host
         .replace_settings(set("echo", |s| {
-            s.defaults = object(&json!({ "depth": "deep" }));
+            s.input.defaults = object(&json!({ "depth": "deep" }));
         }))
         .await;
     let refused = host.call("echo", json!({ "path": "x" })).await;
@@ -167,8 +171,8 @@ async fn sizes_and_sensitive_fields_can_be_set_for_one_tool() {
         b.tool(MockNativeTool::named("a.small"))
             .tool(MockNativeTool::named("a.large"))
             .settings(set("small", |s| {
-                s.argument_bytes = Some(60);
-                s.sensitive = vec!["/note".to_owned(), "/who/mail".to_owned()];
+                s.input.argument_bytes = Some(60);
+                s.input.sensitive = vec!["/note".to_owned(), "/who/mail".to_owned()];
             }))
     })
     .await;
@@ -215,8 +219,8 @@ async fn a_ceiling_bounds_the_wish_and_the_timeout_is_what_it_gets_without_one()
     let seconds = Duration::from_secs;
     let host = TestHost::build(|b| {
         b.tool(tool).settings(set("left", |s| {
-            s.timeout = Some(seconds(20));
-            s.ceiling = Some(seconds(200));
+            s.execution.timeout = Some(seconds(20));
+            s.execution.ceiling = Some(seconds(200));
         }))
     })
     .await;
@@ -245,8 +249,8 @@ async fn meanings_of_arguments_and_idempotence_are_the_operators_to_say() {
     let command = ArgumentMeaning::of("cmd", ArgumentKind::Command);
     let host = TestHost::build(|b| {
         b.source(Outside).settings(set("outside.send", |s| {
-            s.arguments = vec![command.clone()];
-            s.idempotent = Some(true);
+            s.permission.arguments = vec![command.clone()];
+            s.execution.idempotent = Some(true);
         }))
     })
     .await;
@@ -333,7 +337,7 @@ async fn a_profile_of_the_operators_reaches_the_tool_and_is_what_counts() {
     ] {
         let host = TestHost::build(|b| {
             b.tool(Runs)
-                .settings(set("runs", |s| s.sandbox = set_profile))
+                .settings(set("runs", |s| s.execution.sandbox = set_profile))
         })
         .await;
         let effects = host
@@ -374,7 +378,7 @@ async fn settings_can_be_replaced_while_calls_run() {
     began.notified().await;
     changes.mark_unchanged();
     host.host
-        .replace_settings(set("slow", |s| s.enabled = Some(false)))
+        .replace_settings(set("slow", |s| s.surface.enabled = Some(false)))
         .await;
     assert!(
         changes.has_changed().unwrap(),
@@ -392,7 +396,7 @@ async fn settings_can_be_replaced_while_calls_run() {
         Outcome::Succeeded
     );
     host.host
-        .replace_settings(set("solw", |s| s.hidden = true))
+        .replace_settings(set("solw", |s| s.surface.hidden = Some(true)))
         .await;
     assert_eq!(
         host.host.notices(),
@@ -401,7 +405,7 @@ async fn settings_can_be_replaced_while_calls_run() {
         }]
     );
     host.host
-        .replace_settings(set("a.*", |s| s.hidden = true))
+        .replace_settings(set("a.*", |s| s.surface.hidden = Some(true)))
         .await;
     assert_eq!(host.host.notices(), [], "a pattern fits");
 }

@@ -3,10 +3,10 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::json;
-use toolpost_core::{HostLimits, SchedulerLimits, ToolSettings};
+use toolpost_core::{HostLimits, SchedulerLimits};
 use toolpost_model::{
-    CancelSupport, EffectClass, ErrorClass, EventBody, FnTool, Outcome, Principal, ToolFailure,
-    ToolOutput, ToolProgress,
+    CancelSupport, EffectClass, ErrorClass, EventBody, FnTool, Outcome, Principal,
+    ToolExecutionSettings, ToolFailure, ToolOutput, ToolProgress, ToolSettings,
 };
 use toolpost_testkit::{CallEventRecorder, MockNativeTool, MockToolGate, TestHost};
 
@@ -303,7 +303,10 @@ async fn closing_a_session_ends_its_calls_and_its_id() {
 #[tokio::test(start_paused = true)]
 async fn nobody_gets_more_time_than_the_operator_set_for_the_tool() {
     let settings = ToolSettings {
-        timeout: Some(Duration::from_millis(30)),
+        execution: ToolExecutionSettings {
+            timeout: Some(Duration::from_millis(30)),
+            ..ToolExecutionSettings::default()
+        },
         ..ToolSettings::default()
     };
     let settings = HashMap::from([("wait".to_owned(), settings)]);

@@ -1,8 +1,7 @@
 //! One call from outside: its deadline, looking at it, canceling it, and whose it is.
 
 use serde_json::{Value, json};
-use toolpost_config::ToolConfig;
-use toolpost_model::{EffectClass, PrincipalRole};
+use toolpost_model::{EffectClass, PrincipalRole, ToolExecutionSettings, ToolSettings};
 use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{
@@ -78,9 +77,12 @@ async fn the_operator_has_the_last_word_on_deadlines() {
     place.config.limits.deadline_ceiling = short;
     place.config.tools.insert(
         "wait".to_owned(),
-        ToolConfig {
-            timeout: Some(short * 2),
-            ..ToolConfig::default()
+        ToolSettings {
+            execution: ToolExecutionSettings {
+                timeout: Some(short * 2),
+                ..ToolExecutionSettings::default()
+            },
+            ..ToolSettings::default()
         },
     );
     let server = place.start_with(|builder| builder.tool(tool)).await;

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolpost_config::ToolConfig;
 use toolpost_model::{
     EffectClass, ExternalMapping, Lifecycle, LoadingStrategy, PrincipalRole, Requirements, Rule,
-    RuleOrigin, ToolKind,
+    RuleOrigin, ToolKind, ToolSettings, ToolSurfaceSettings,
 };
 use toolpost_testkit::MockNativeTool;
 
@@ -100,9 +99,12 @@ async fn shed_with_secrets() -> Running {
         vec![Rule::parse("deny hidden.ruled_out", RuleOrigin::Cli, "test").unwrap()];
     place.config.tools.insert(
         "hidden.off".to_owned(),
-        ToolConfig {
-            enabled: Some(false),
-            ..ToolConfig::default()
+        ToolSettings {
+            surface: ToolSurfaceSettings {
+                enabled: Some(false),
+                ..ToolSurfaceSettings::default()
+            },
+            ..ToolSettings::default()
         },
     );
     place
@@ -259,13 +261,19 @@ async fn what_is_hidden_is_named_with_its_reason_on_request() {
 
 #[tokio::test]
 async fn settings_by_name_and_by_id_count_together() {
-    let off = ToolConfig {
-        enabled: Some(false),
-        ..ToolConfig::default()
+    let off = ToolSettings {
+        surface: ToolSurfaceSettings {
+            enabled: Some(false),
+            ..ToolSurfaceSettings::default()
+        },
+        ..ToolSettings::default()
     };
-    let deferred = ToolConfig {
-        deferred: Some(true),
-        ..ToolConfig::default()
+    let deferred = ToolSettings {
+        surface: ToolSurfaceSettings {
+            deferred: Some(true),
+            ..ToolSurfaceSettings::default()
+        },
+        ..ToolSettings::default()
     };
     for (by_id, by_name) in [(off.clone(), deferred.clone()), (deferred, off)] {
         let mut place = Place::without_native_tools();

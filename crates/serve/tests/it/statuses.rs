@@ -3,11 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use toolpost_config::ToolConfig;
 use toolpost_model::{
     BoxFuture, Declaration, EffectClass, EffectOrigin, ErrorClass, Lifecycle, LoadingStrategy,
     PermissionMode, PrincipalRole, Rule, RuleOrigin, SessionScope, ShareRules, Source, SourceError,
-    SourceSession, ToolFailure, WireNaming,
+    SourceSession, ToolFailure, ToolSettings, ToolSurfaceSettings, WireNaming,
 };
 use toolpost_testkit::{MockNativeTool, MockToolGate};
 
@@ -101,9 +100,12 @@ async fn the_status_says_whether_the_tool_ran() {
     place.config.rules = vec![Rule::parse("deny ruled_out", RuleOrigin::Cli, "test").unwrap()];
     place.config.tools.insert(
         "off".to_owned(),
-        ToolConfig {
-            enabled: Some(false),
-            ..ToolConfig::default()
+        ToolSettings {
+            surface: ToolSurfaceSettings {
+                enabled: Some(false),
+                ..ToolSurfaceSettings::default()
+            },
+            ..ToolSettings::default()
         },
     );
     let server = place

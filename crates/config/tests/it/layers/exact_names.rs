@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use toolpost_config::ToolConfig;
-use toolpost_model::{EffectClass, Provenance, SandboxProfile};
+use toolpost_model::{
+    EffectClass, Provenance, SandboxProfile, ToolExecutionSettings, ToolInputSettings,
+    ToolSettings, ToolSurfaceSettings,
+};
 
 use super::{Word, check, resolve, trusted};
 use crate::{native, tool};
@@ -18,40 +20,48 @@ fn under_a_bare_name_an_outside_tool_is_restricted_and_never_loosened() {
     let (config, _) = resolve(&[host]);
     for provenance in [Provenance::MountPlan, Provenance::Outside] {
         let found = config.settings_for(&tool("evil.shell", provenance), "");
-        let restricted = ToolConfig {
-            hidden: Some(true),
-            exclusive: Some(true),
-            ceiling: Some(Duration::from_secs(5)),
-            sandbox: Some(SandboxProfile::ReadOnly),
-            sensitive: vec!["/a".to_owned()],
-            argument_bytes: Some(2_048),
-            ..ToolConfig::default()
+        let restricted = ToolSettings {
+            surface: ToolSurfaceSettings {
+                hidden: Some(true),
+                ..ToolSurfaceSettings::default()
+            },
+            execution: ToolExecutionSettings {
+                exclusive: Some(true),
+                ceiling: Some(Duration::from_secs(5)),
+                sandbox: Some(SandboxProfile::ReadOnly),
+                ..ToolExecutionSettings::default()
+            },
+            input: ToolInputSettings {
+                sensitive: vec!["/a".to_owned()],
+                argument_bytes: Some(2_048),
+                ..ToolInputSettings::default()
+            },
+            ..ToolSettings::default()
         };
         assert_eq!(found, restricted, "{provenance:?}");
         let good = config.settings_for(&tool("good.shell", provenance), "");
         assert_eq!(
-            (good.class, good.defaults.len()),
+            (good.permission.class, good.input.defaults.len()),
             (Some(EffectClass::Read), 0),
             "{provenance:?}"
         );
     }
     let wired = config.settings_for(&tool("wired.shell", Provenance::Outside), "");
     assert_eq!(
-        (wired.class, wired.enabled),
+        (wired.permission.class, wired.surface.enabled),
         (Some(EffectClass::Read), Some(false)),
         "by the form that agents see"
     );
     let own = config.settings_for(&native("shell.shell"), "");
     assert_eq!(
-        (own.class, own.approval_required, own.defaults.len()),
+        (
+            own.permission.class,
+            own.permission.approval_required,
+            own.input.defaults.len()
+        ),
         (Some(EffectClass::Read), Some(false), 1)
     );
-    let loosens: Vec<&str> = config
-        .tools
-        .iter()
-        .filter(|(_, set)| set.loosens())
-        .map(|(name, _)| name.as_str())
-        .collect();
+    let loosens: Vec<&String> = config.loosening_tool_keys().into_iter().collect();
     assert_eq!(
         loosens,
         ["evil.*", "good.shell", "sh*", "shell", "wired__shell"]

@@ -82,10 +82,9 @@ fn shown(call: &PipelineCall, reason: HiddenReason) -> Option<DecisionChange> {
             setting("enabled", true),
             "switch the tool on",
         )),
-        HiddenReason::Role if entry.settings.hidden => Some(DecisionChange::setting(
-            setting("hidden", false),
-            "show the tool to agents",
-        )),
+        HiddenReason::Role if entry.settings.surface.hidden == Some(true) => Some(
+            DecisionChange::setting(setting("hidden", false), "show the tool to agents"),
+        ),
         HiddenReason::Role => Some(DecisionChange::other(
             DecisionChangeKind::Call,
             "call it as an operator",

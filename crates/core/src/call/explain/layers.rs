@@ -401,7 +401,7 @@ fn execution(host: &HostInner, call: &PipelineCall, resolved: &ResolvedTool) -> 
         sandbox: input.and_then(|input| {
             resolved
                 .source
-                .sandbox(entry.id(), input, entry.settings.sandbox)
+                .sandbox(entry.id(), input, entry.settings.execution.sandbox)
         }),
         unbound_paths: resolved
             .source

@@ -8,12 +8,12 @@ use std::{
 use toolpost_model::{
     Behavior, BoxFuture, Decision, Declaration, EffectClass, EffectOrigin, PermissionMode,
     Provenance, SessionScope, Source, SourceError, SourceSession, ToolCall, ToolFailure, ToolId,
-    ToolOutput, WireNaming,
+    ToolInputSettings, ToolOutput, ToolSettings, ToolSurfaceSettings, WireNaming,
 };
 
 use super::{Cassette, CassetteTool};
 use crate::{
-    catalog::{OperatorSettings, ToolSettings},
+    catalog::OperatorSettings,
     permission::{PermissionFacts, Policy, PolicyEngine},
 };
 
@@ -41,8 +41,14 @@ impl ReplayScene {
                  ..
              }| {
                 let settings = ToolSettings {
-                    name: Some(name.clone()),
-                    sensitive: sensitive.clone(),
+                    surface: ToolSurfaceSettings {
+                        name: Some(name.clone()),
+                        ..ToolSurfaceSettings::default()
+                    },
+                    input: ToolInputSettings {
+                        sensitive: sensitive.clone(),
+                        ..ToolInputSettings::default()
+                    },
                     ..ToolSettings::default()
                 };
                 (declaration.tool_id.clone(), settings)

@@ -3,10 +3,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
-use toolpost_core::{HookOutput, Host, HostLimits, MemoryBlobs, ToolSettings};
+use toolpost_core::{HookOutput, Host, HostLimits, MemoryBlobs};
 use toolpost_model::{
     ArtifactId, Disposition, HookEvent, Outcome, PersistStrategy, Principal, ResultContent,
-    SurfaceRequest, ToolFailure, ToolOutput, ToolResult,
+    SurfaceRequest, ToolFailure, ToolOutput, ToolPersistenceSettings, ToolResult, ToolSettings,
 };
 use toolpost_testkit::{MockNativeTool, TestHost};
 
@@ -26,7 +26,10 @@ fn keeping(strategy: PersistStrategy) -> HashMap<String, ToolSettings> {
     HashMap::from([(
         "say".to_owned(),
         ToolSettings {
-            keep: Some(strategy),
+            persistence: ToolPersistenceSettings {
+                keep: Some(strategy),
+                ..ToolPersistenceSettings::default()
+            },
             ..ToolSettings::default()
         },
     )])
@@ -317,7 +320,10 @@ async fn the_operator_stands_before_the_host_and_tool_and_session_only_ask_for_l
             .output("x".repeat(20_000))
             .declare(|d| d.interface.persistence.max_inline_chars = declared);
         let set = ToolSettings {
-            max_inline_chars: operator,
+            persistence: ToolPersistenceSettings {
+                max_inline_chars: operator,
+                ..ToolPersistenceSettings::default()
+            },
             ..ToolSettings::default()
         };
         let settings = HashMap::from([("say".to_owned(), set)]);
@@ -413,7 +419,10 @@ async fn a_tool_of_which_nothing_may_be_kept_cannot_keep_anything() {
         PersistStrategy::NeverPersist,
     ] {
         let set = ToolSettings {
-            keep: Some(strategy),
+            persistence: ToolPersistenceSettings {
+                keep: Some(strategy),
+                ..ToolPersistenceSettings::default()
+            },
             ..ToolSettings::default()
         };
         let settings = HashMap::from([("keep".to_owned(), set)]);

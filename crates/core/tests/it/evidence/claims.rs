@@ -1,8 +1,11 @@
 //! An export claims no more than the record tells.
 
 use serde_json::{Value, json};
-use toolpost_core::{Export, ExportFormat, RecordKind, StoredRecord, ToolSettings};
-use toolpost_model::{AccessKind, ClassFact, EffectClass, ExecutionKind, SandboxProfile};
+use toolpost_core::{Export, ExportFormat, RecordKind, StoredRecord};
+use toolpost_model::{
+    AccessKind, ClassFact, EffectClass, ExecutionKind, SandboxProfile, ToolExecutionSettings,
+    ToolSettings,
+};
 use toolpost_testkit::{MockNativeTool, TestHost};
 
 use super::world;
@@ -152,7 +155,10 @@ async fn only_what_is_confined_for_certain_is_said_to_be() {
         (
             name.to_owned(),
             ToolSettings {
-                sandbox: Some(sandbox),
+                execution: ToolExecutionSettings {
+                    sandbox: Some(sandbox),
+                    ..ToolExecutionSettings::default()
+                },
                 ..ToolSettings::default()
             },
         )

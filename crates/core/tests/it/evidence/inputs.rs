@@ -5,10 +5,11 @@ use std::{collections::HashMap, sync::Arc};
 use serde_json::{Value, json};
 use toolpost_core::{
     Approvals, CredentialGrant, ExportFormat, Hook, HookCall, HookError, HookOutput, HostBuilder,
-    InputTrail, Journal as _, MemoryJournal, RecordKind, StoredRecord, Strength, ToolSettings,
+    InputTrail, Journal as _, MemoryJournal, RecordKind, StoredRecord, Strength,
 };
 use toolpost_model::{
-    ApprovalScope, BoxFuture, EffectClass, PermissionMode, Principal, Secret, Verdict,
+    ApprovalScope, BoxFuture, EffectClass, PermissionMode, Principal, Secret, ToolInputSettings,
+    ToolSettings, Verdict,
 };
 use toolpost_testkit::{MockNativeTool, TestHost};
 
@@ -58,8 +59,11 @@ fn with_defaults(builder: HostBuilder) -> HostBuilder {
     let defaults = json!({ "depth": 3 }).as_object().unwrap().clone();
     let sensitive = vec!["/list/0/mail".to_owned()];
     let settings = ToolSettings {
-        defaults,
-        sensitive,
+        input: ToolInputSettings {
+            defaults,
+            sensitive,
+            ..ToolInputSettings::default()
+        },
         ..ToolSettings::default()
     };
     builder.settings(HashMap::from([("demo.act".to_owned(), settings)]))

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolpost_core::{
     CallRequest, CatalogBody, Host, Journal as _, KnownSecrets, MemoryJournal, RecordKind,
-    SurfaceBody, ToolSettings,
+    SurfaceBody,
 };
 use toolpost_model::{
     BoxFuture, ContentDigest, Declaration, DynTool, EffectOrigin, ModelInput, Principal,
     SessionScope, Source, SourceError, SourceProblem, SourceSession, SurfaceRequest, Tool,
-    ToolCall, ToolFailure, ToolOutput, ToolProgress, ToolSet, WireNaming,
+    ToolCall, ToolFailure, ToolOutput, ToolProgress, ToolSet, ToolSettings, ToolSurfaceSettings,
+    WireNaming,
 };
 use toolpost_testkit::{MockNativeTool, TestHost};
 
@@ -161,7 +162,10 @@ async fn while_a_host_runs_only_what_changed_is_told() {
         std::collections::HashMap::from([(name.to_owned(), settings)])
     };
     let disabled = ToolSettings {
-        enabled: Some(false),
+        surface: ToolSurfaceSettings {
+            enabled: Some(false),
+            ..ToolSurfaceSettings::default()
+        },
         ..ToolSettings::default()
     };
     host.host.replace_settings(off("two", disabled)).await;

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use serde_json::json;
-use toolpost_core::{CredentialGrant, ToolSettings};
+use toolpost_core::CredentialGrant;
 use toolpost_model::{
-    EffectClass, ErrorClass, Outcome, PermissionMode, Provenance, Secret, WireNaming,
+    EffectClass, ErrorClass, Outcome, PermissionMode, Provenance, Secret, ToolPermissionSettings,
+    ToolSettings, ToolSurfaceSettings, WireNaming,
 };
 use toolpost_testkit::TestHost;
 
@@ -64,12 +65,18 @@ async fn denies_and_asks_mean_every_tool_of_a_name() {
 #[tokio::test]
 async fn settings_under_a_bare_name_only_restrict_an_outside_tool() {
     let vouched = ToolSettings {
-        class: Some(EffectClass::Read),
-        approval_required: Some(false),
+        permission: ToolPermissionSettings {
+            class: Some(EffectClass::Read),
+            approval_required: Some(false),
+            ..ToolPermissionSettings::default()
+        },
         ..ToolSettings::default()
     };
     let strict = ToolSettings {
-        enabled: Some(false),
+        surface: ToolSurfaceSettings {
+            enabled: Some(false),
+            ..ToolSurfaceSettings::default()
+        },
         ..ToolSettings::default()
     };
     let host = |key: &'static str, settings: &ToolSettings| {

@@ -2,8 +2,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use toolpost_core::{OperatorSettings, ToolSettings};
-use toolpost_model::{Declaration, DynTool, Provenance, ToolSet, WireNaming};
+use toolpost_core::OperatorSettings;
+use toolpost_model::{
+    Declaration, DynTool, Provenance, ToolSet, ToolSettings, ToolSurfaceSettings, WireNaming,
+};
 use toolpost_testkit::TestHost;
 
 use super::{NamedSource, answering, answers, crowd, notices};
@@ -70,7 +72,10 @@ async fn an_alias_gives_way_to_every_tool_that_has_the_name_for_its_own() {
     let renamed = HashMap::from([(
         "far.thing".to_owned(),
         ToolSettings {
-            name: Some("fetch".to_owned()),
+            surface: ToolSurfaceSettings {
+                name: Some("fetch".to_owned()),
+                ..ToolSurfaceSettings::default()
+            },
             ..ToolSettings::default()
         },
     )]);

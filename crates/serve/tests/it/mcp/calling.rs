@@ -4,10 +4,9 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
-use toolpost_core::ToolSettings;
 use toolpost_model::{
     EffectClass, EventBody, FnTool, PersistStrategy, ResultContent, ToolFailure, ToolOutput,
-    ToolProgress,
+    ToolPersistenceSettings, ToolProgress, ToolSettings, ToolSurfaceSettings,
 };
 use toolpost_testkit::{MockNativeTool, MockToolGate};
 
@@ -316,7 +315,10 @@ async fn structured_content_that_was_promised_is_there_whatever_its_length() {
         })
         .await;
     let only_linked = ToolSettings {
-        keep: Some(PersistStrategy::RefOnly),
+        persistence: ToolPersistenceSettings {
+            keep: Some(PersistStrategy::RefOnly),
+            ..ToolPersistenceSettings::default()
+        },
         ..ToolSettings::default()
     };
     server
@@ -355,7 +357,10 @@ async fn a_stream_tells_what_changed_since_the_one_before_it() {
     for tool in ["shell", "read_file"] {
         era.ask(&server, "tools/list", json!({})).await;
         let hidden = ToolSettings {
-            hidden: true,
+            surface: ToolSurfaceSettings {
+                hidden: Some(true),
+                ..ToolSurfaceSettings::default()
+            },
             ..ToolSettings::default()
         };
         server
@@ -409,7 +414,10 @@ async fn lists_that_change_are_told_to_whoever_listens() {
     // The stream is attached once it says that it is there.
     assert!(old.piece().await.is_some());
     let hidden = ToolSettings {
-        hidden: true,
+        surface: ToolSurfaceSettings {
+            hidden: Some(true),
+            ..ToolSurfaceSettings::default()
+        },
         ..ToolSettings::default()
     };
     server

@@ -9,8 +9,8 @@ use std::{
 };
 
 use serde_json::json;
-use toolpost_core::{MemoryPins, PinStore, PinStoreError, ToolSettings};
-use toolpost_model::{ErrorClass, Outcome, SourceState, ToolId};
+use toolpost_core::{MemoryPins, PinStore, PinStoreError};
+use toolpost_model::{ErrorClass, Outcome, SourceState, ToolId, ToolSettings};
 use toolpost_sources::{McpNewToolPolicy, McpSharing, McpStartPolicy};
 
 use super::stage::{Stage, Wanted};

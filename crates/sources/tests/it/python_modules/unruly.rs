@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::json;
 use toolpost_amplifier::ModuleId;
-use toolpost_core::ToolSettings;
-use toolpost_model::{EffectClass, ErrorClass, EventBody, HookStanding, Outcome, Source as _};
+use toolpost_model::{
+    EffectClass, ErrorClass, EventBody, HookStanding, Outcome, Source as _, ToolPermissionSettings,
+    ToolSettings,
+};
 
 use super::stage::{BOTH, Core, Stage, Wanted, logged, processes, until};
 
@@ -178,7 +180,10 @@ async fn a_tool_belongs_to_the_module_that_mounted_it() {
     for core in BOTH {
         // What only reads runs beside other calls of its session.
         let reads = || ToolSettings {
-            class: Some(EffectClass::Read),
+            permission: ToolPermissionSettings {
+                class: Some(EffectClass::Read),
+                ..ToolPermissionSettings::default()
+            },
             ..ToolSettings::default()
         };
         let names = ["tool-rough.meet", "tool-unruly.sprout"];

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
-use toolpost_core::ToolSettings;
-use toolpost_model::{ErrorClass, Outcome, PermissionMode, SandboxProfile, SandboxTier};
+use toolpost_model::{
+    ErrorClass, Outcome, PermissionMode, SandboxProfile, SandboxTier, ToolExecutionSettings,
+    ToolSettings,
+};
 use toolpost_sandbox::Launcher;
 use toolpost_testkit::TestHost;
 
@@ -83,7 +85,10 @@ async fn the_profile_is_the_operator_s() {
 async fn a_tool_can_be_given_a_stricter_profile_and_no_wider_one() {
     let set = |profile| {
         let settings = ToolSettings {
-            sandbox: Some(profile),
+            execution: ToolExecutionSettings {
+                sandbox: Some(profile),
+                ..ToolExecutionSettings::default()
+            },
             ..ToolSettings::default()
         };
         HashMap::from([("shell".to_owned(), settings)])
