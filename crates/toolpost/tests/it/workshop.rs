@@ -22,7 +22,7 @@ use toolpost_sources::{
 use toolpost_testkit::{CallEventRecorder, TestHost};
 
 /// Far beyond anything that works: turns a hang into a failure.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
 
 /// A workspace with a host around it.
 pub(crate) struct Workshop {
