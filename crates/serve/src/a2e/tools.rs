@@ -262,7 +262,7 @@ pub(super) fn used_for_another() -> ErrorMessage {
     )
 }
 
-fn behind() -> ErrorMessage {
+pub(super) fn behind() -> ErrorMessage {
     ErrorMessage::new(
         ErrorCode::SlowReader,
         "the answers of this session are not being read; read them before calling more tools",
