@@ -46,11 +46,11 @@ pub(crate) async fn drive(
         .catch_unwind()
         .await;
     if let Err(panic) = travelled {
-        let safe = call.on_record != OnRecord::Started;
-        call.permit = None;
+        let safe = call.progress.on_record != OnRecord::Started;
+        call.turn.permit = None;
         call.live.parking().unpark();
-        call.ending = Some(result::panicked(&deadline::panic_text(&*panic), safe));
-        call.stage = Stage::Map;
+        call.conclusion.ending = Some(result::panicked(&deadline::panic_text(&*panic), safe));
+        call.progress.stage = Stage::Map;
     }
     decide::give_back(host, call);
     call.live.flush_output();
@@ -61,15 +61,16 @@ pub(crate) async fn drive(
         // Nobody hears this, and the record says that the call still waits. The next host goes on with it.
         return RecordedResult::of(result);
     }
-    call.stage = Stage::PostHooks;
+    call.progress.stage = Stage::PostHooks;
     call.enter();
     after::post_hooks(host, call, &mut result, mode).await;
-    call.stage = Stage::Persist;
+    call.progress.stage = Stage::Persist;
     call.enter();
     let answer = persist(host, call, result).await;
-    call.stage = Stage::Emit;
+    call.progress.stage = Stage::Emit;
     call.enter();
-    call.live.tell_end(answer.result(), call.effects.as_ref());
+    call.live
+        .tell_end(answer.result(), call.findings.effects.as_ref());
     answer
 }
 
@@ -81,9 +82,9 @@ pub(crate) async fn rehearse(host: &Arc<HostInner>, call: &mut PipelineCall) {
 /// Steps from stage to stage until the call has an ending, or, dry, until it would be asked about or admitted.
 async fn travel(host: &Arc<HostInner>, call: &mut PipelineCall, mode: CallMode) {
     let plan = StagePlan::of(host, call, mode);
-    while call.stage < Stage::Map {
+    while call.progress.stage < Stage::Map {
         call.enter();
-        let step = match plan.step(call.stage) {
+        let step = match plan.step(call.progress.stage) {
             StageStep::Resolve => resolve::resolve(host, call, mode).await,
             StageStep::Parse => resolve::parse(host, call),
             StageStep::Validate => validate::validate(host, call),
@@ -98,12 +99,14 @@ async fn travel(host: &Arc<HostInner>, call: &mut PipelineCall, mode: CallMode) 
             StageStep::Execute => run::execute(host, call, mode).await,
             StageStep::Stop => return,
         };
-        call.stage = match step {
+        call.progress.stage = match step {
             StageExit::Next(stage) => stage,
-            StageExit::End(_) if plan.is_overruled_by_replay(call.stage) => Stage::PreHooks,
+            StageExit::End(_) if plan.is_overruled_by_replay(call.progress.stage) => {
+                Stage::PreHooks
+            }
             StageExit::End(ending) => {
-                call.permit = None;
-                call.ending = Some(ending);
+                call.turn.permit = None;
+                call.conclusion.ending = Some(ending);
                 Stage::Map
             }
         };
@@ -116,8 +119,8 @@ pub(crate) fn refuse(
     mut call: PipelineCall,
     ending: CallEnding,
 ) -> Arc<RecordedResult> {
-    call.ending = Some(ending);
-    call.stage = Stage::Map;
+    call.conclusion.ending = Some(ending);
+    call.progress.stage = Stage::Map;
     let room = persist::room(host, &call);
     let answer = RecordedResult::of(result::map(&mut call, room));
     call.live.tell_end(answer.result(), None);
@@ -140,8 +143,12 @@ async fn persist(
         // Nothing had run, so the answer claims nothing that the missing record would have to back.
         Err(_) if answer.result().error_class() == Some(ErrorClass::JournalUnavailable) => answer,
         Err(error) => {
-            let safe = call.effects.as_ref().is_none_or(Effects::may_run_again);
-            call.ending = Some(result::end_not_recorded(&error, safe));
+            let safe = call
+                .findings
+                .effects
+                .as_ref()
+                .is_none_or(Effects::may_run_again);
+            call.conclusion.ending = Some(result::end_not_recorded(&error, safe));
             // Without a record nothing tells who may read it.
             call.live.artifacts.withhold();
             RecordedResult::of(result::map(call, persist::room(host, call)))

@@ -62,17 +62,21 @@ pub(crate) enum EndedBy {
 
 /// Makes the result, once. Redacts it, makes it small enough to be shown and keeps outcome and disposition apart.
 pub(crate) fn map(call: &mut PipelineCall, room: ResultSizePolicy) -> ToolResult {
-    let ending = call.ending.take().unwrap_or_else(|| {
+    let ending = call.conclusion.ending.take().unwrap_or_else(|| {
         // The loop always sets an ending before it comes here; if it ever does not, say so instead of lying.
         internal("the call reached its end without an outcome")
     });
     let total = call.live.began.elapsed();
     let timings = Timings {
         total_us: micros(total),
-        queued_us: micros(call.queued),
-        execute_us: micros(call.executed),
+        queued_us: micros(call.progress.queued),
+        execute_us: micros(call.progress.executed),
     };
-    let entry = call.resolved.as_ref().map(|resolved| &resolved.entry);
+    let entry = call
+        .findings
+        .resolved
+        .as_ref()
+        .map(|resolved| &resolved.entry);
     let mut result = ToolResult {
         invocation_id: call.live.id,
         tool_id: entry.map(|entry| entry.id().clone()),
@@ -90,6 +94,7 @@ pub(crate) fn map(call: &mut PipelineCall, room: ResultSizePolicy) -> ToolResult
         error: None,
         sandbox: None,
         approval_waived: call
+            .findings
             .decision
             .as_ref()
             .and_then(|decision| decision.approval_waived.clone()),
@@ -149,7 +154,7 @@ fn take_fitted(call: &mut PipelineCall, result: &mut ToolResult, fitted: ResultF
         result.disposition = fitted.disposition.unwrap_or(result.disposition);
     }
     result.persistence = fitted.persistence;
-    call.unkept.extend(fitted.unkept);
+    call.conclusion.unkept.extend(fitted.unkept);
     if fitted.is_redacted {
         result.artifacts.clear();
         call.live.artifacts.withhold();
@@ -215,13 +220,14 @@ pub(crate) fn replace_output(
         check_promise(call, &output);
     }
     let fitted = if is_whole {
-        call.unkept.clear();
+        call.conclusion.unkept.clear();
         call.live.artifacts.withhold();
         result.artifacts.clear();
         result.persistence = None;
         fit::fit(&call.live, room, &mut output)
     } else {
-        call.unkept
+        call.conclusion
+            .unkept
             .retain(|part| part.name != ArtifactRef::STRUCTURED);
         fit::fit_structured(&call.live, room, &mut output)
     };
@@ -325,6 +331,7 @@ fn disposition(output: &ToolOutput) -> Disposition {
 /// A promise the tool did not keep is said aloud; the content still goes out, because text is what models read.
 fn check_promise(call: &PipelineCall, output: &ToolOutput) {
     let Some(schema) = call
+        .findings
         .resolved
         .as_ref()
         .and_then(|resolved| resolved.entry.output())

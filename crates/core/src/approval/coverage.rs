@@ -62,9 +62,9 @@ impl HashedCall<'_> {
 /// The hashes of a call with its files as they were looked at last.
 pub(crate) fn hashes(host: &HostInner, call: &PipelineCall) -> Option<CallHashes> {
     let hashed = HashedCall {
-        resolved: call.resolved.as_ref()?,
+        resolved: call.findings.resolved.as_ref()?,
         arguments: call.inputs.call.as_ref()?.arguments().value(),
-        effects: call.effects.as_ref()?,
+        effects: call.findings.effects.as_ref()?,
         programs: &call.asking.programs,
         principal: call.session.principal(),
         is_redacted: call.inputs.redacted,
@@ -83,7 +83,8 @@ pub(crate) async fn programs_of(
 
 /// Looks at the files that the call would run. Where that fails the call ends: no answer would cover what runs.
 pub(crate) async fn look_at_programs(call: &mut PipelineCall) -> Result<(), CallEnding> {
-    let (Some(resolved), Some(input)) = (call.resolved.clone(), call.inputs.call.clone()) else {
+    let (Some(resolved), Some(input)) = (call.findings.resolved.clone(), call.inputs.call.clone())
+    else {
         return Ok(());
     };
     match programs_of(&resolved, &input).await {
@@ -92,7 +93,11 @@ pub(crate) async fn look_at_programs(call: &mut PipelineCall) -> Result<(), Call
             Ok(())
         }
         Err(failure) => {
-            let effects = call.effects.clone().unwrap_or_else(Effects::unknown);
+            let effects = call
+                .findings
+                .effects
+                .clone()
+                .unwrap_or_else(Effects::unknown);
             Err(result::tool_failed(failure, &effects))
         }
     }
@@ -110,7 +115,7 @@ pub(crate) fn is_covered(host: &HostInner, call: &PipelineCall) -> bool {
 
 /// Whether the call goes on because a person said yes, and not because a rule covers it whatever its files hold.
 pub(crate) fn rests_on_a_yes(call: &PipelineCall) -> bool {
-    let decision = call.decision.as_ref();
+    let decision = call.findings.decision.as_ref();
     call.asking.approval.is_some()
         && decision.is_some_and(|decision| {
             decision.behavior == Behavior::Allow && decision.reason.kind == ReasonType::Approval
@@ -126,7 +131,7 @@ pub(crate) async fn compare_again(host: &HostInner, call: &mut PipelineCall) -> 
     if is_covered(host, call) {
         return None;
     }
-    call.permit = None;
+    call.turn.permit = None;
     call.live.say(
         "a file that it would run changed since it was approved, so it is asked about again"
             .to_owned(),

@@ -74,9 +74,9 @@ pub(crate) fn draft(
     engine: &dyn PolicyEngine,
     terms: &Terms,
 ) -> Option<ApprovalQuestion> {
-    let resolved = call.resolved.as_ref()?;
-    let effects = call.effects.as_ref()?;
-    let decision = call.decision.as_ref()?;
+    let resolved = call.findings.resolved.as_ref()?;
+    let effects = call.findings.effects.as_ref()?;
+    let decision = call.findings.decision.as_ref()?;
     let facts = PermissionFacts {
         declaration: resolved.entry.declaration(),
         input: call.inputs.permission.as_ref(),

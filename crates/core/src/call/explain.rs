@@ -75,7 +75,7 @@ pub(crate) fn explain(host: &HostInner, mut call: PipelineCall) -> Explanation {
         .find(&call.live.tool)
         .map(|(_, visibility)| visibility);
     let mut account = account(host, &call);
-    let (outcome, error) = match call.ending.take() {
+    let (outcome, error) = match call.conclusion.ending.take() {
         Some(CallEnding::Failure {
             outcome, mut error, ..
         }) => {
@@ -86,7 +86,7 @@ pub(crate) fn explain(host: &HostInner, mut call: PipelineCall) -> Explanation {
         }
         Some(CallEnding::Output(_)) | None => (None, None),
     };
-    let would_ask = outcome.is_none() && call.stage == Stage::AwaitApproval;
+    let would_ask = outcome.is_none() && call.progress.stage == Stage::AwaitApproval;
     let mut would_change = std::mem::take(&mut account.changes);
     would_change.extend(ahead::changes(host, &call, visibility, error.as_ref()));
     let parts = std::mem::take(&mut account.parts);
@@ -99,18 +99,20 @@ pub(crate) fn explain(host: &HostInner, mut call: PipelineCall) -> Explanation {
     let mut explanation = Explanation {
         tool: call.live.tool.clone(),
         tool_id: call
+            .findings
             .resolved
             .as_ref()
             .map(|resolved| resolved.entry.id().clone()),
         visibility,
         stages: call
+            .progress
             .transitions
             .iter()
             .map(|transition| transition.stage)
             .collect(),
-        effects: call.effects.take(),
+        effects: call.findings.effects.take(),
         hooks: std::mem::take(&mut call.hooks.runs),
-        decision: call.decision.take(),
+        decision: call.findings.decision.take(),
         parts,
         layers,
         would_change,
@@ -126,9 +128,11 @@ pub(crate) fn explain(host: &HostInner, mut call: PipelineCall) -> Explanation {
 
 /// The story of the decision, where one was made.
 fn account(host: &HostInner, call: &PipelineCall) -> Account {
-    let (Some(resolved), Some(effects), Some(decision)) =
-        (&call.resolved, &call.effects, &call.decision)
-    else {
+    let (Some(resolved), Some(effects), Some(decision)) = (
+        &call.findings.resolved,
+        &call.findings.effects,
+        &call.findings.decision,
+    ) else {
         return Account::default();
     };
     host.engine(&call.session).account(&PermissionFacts {

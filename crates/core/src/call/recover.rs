@@ -263,8 +263,8 @@ pub(crate) async fn recover(host: &Arc<HostInner>) -> Result<usize, JournalError
         match left.plan(&call, host.approvals, now) {
             RecoveryAction::End(ending) => {
                 let mut ended = rebuild(host, &mut call).await;
-                ended.ending = Some(ending);
-                ended.stage = Stage::Map;
+                ended.conclusion.ending = Some(ending);
+                ended.progress.stage = Stage::Map;
                 drive(host, &mut ended, CallMode::Recovered).await;
                 if host.journal_failing() {
                     // Going on would put the start behind a call that has no end, and nobody would look again.
@@ -434,10 +434,10 @@ async fn rebuild(host: &Arc<HostInner>, open: &mut OpenCall) -> PipelineCall {
     let live = LiveCall::new(open.id, &request, host.redactor.clone()).resumed();
     let live = Arc::new(live.witnessed(&host.witnesses, &request, None));
     let mut call = PipelineCall::new(live, request, open.request.take());
-    call.face = std::mem::take(&mut open.call.face).into_owned();
+    call.origin.face = std::mem::take(&mut open.call.face).into_owned();
     let sent = open.call.model_arguments.take();
     call.inputs.sent = sent.and_then(|part| Arguments::parse(&Arc::from(part.text())).ok());
-    call.on_record = if open.started {
+    call.progress.on_record = if open.started {
         OnRecord::Started
     } else {
         OnRecord::Accepted

@@ -73,20 +73,25 @@ impl Port {
         effects: &Effects,
         deadline: Instant,
     ) -> Self {
-        let above = call.parent.as_ref();
+        let above = call.lineage.parent.as_ref();
         let mut held = above.map(|parent| parent.held.clone()).unwrap_or_default();
         held.extend_from_slice(&effects.uses);
         let mut line = above.map(|parent| parent.line.clone()).unwrap_or_default();
         line.push(call.live.id);
-        let source = call.resolved.as_ref().map(|resolved| resolved.entry.source);
+        let source = call
+            .findings
+            .resolved
+            .as_ref()
+            .map(|resolved| resolved.entry.source);
         persist::hold_back(host, call);
         Self {
             host: Arc::clone(host),
             live: Arc::clone(&call.live),
             session: Arc::clone(&call.session),
-            face: call.face.clone(),
-            correlation_id: call.correlation_id.clone(),
+            face: call.origin.face.clone(),
+            correlation_id: call.origin.correlation_id.clone(),
             tool: call
+                .findings
                 .resolved
                 .as_ref()
                 .map(|resolved| resolved.entry.id().clone()),
@@ -95,6 +100,7 @@ impl Port {
             engine: host.engine(&call.session),
             decided: effects.uses.clone(),
             profile: call
+                .findings
                 .resolved
                 .as_ref()
                 .and_then(|resolved| resolved.entry.settings.execution.sandbox),
@@ -109,7 +115,7 @@ impl Port {
                 is_approved: rests_on_a_yes(call),
             },
             under_way: AtomicUsize::new(0),
-            nested_patience: call.nested_patience,
+            nested_patience: call.waits.nested_patience,
         }
     }
 
@@ -146,7 +152,10 @@ impl Port {
         request.identity.correlation_id = self.correlation_id.clone();
         request.identity.trace = Some(Box::new(self.live.trace()));
         request.times.patience = self.nested_patience.map(Patience::Approval);
-        request.delivery.caller.clone_from(&self.live.caller);
+        request
+            .delivery
+            .caller
+            .clone_from(&self.live.caller.consulted);
         let live = LiveCall::new(
             InvocationId::new(),
             &request,
@@ -159,9 +168,9 @@ impl Port {
             live.add_secrets(own.texts().to_vec());
         }
         let mut call = PipelineCall::new(Arc::clone(&live), request, None);
-        call.face.clone_from(&self.face);
-        call.parent = Some(self.as_parent.clone());
-        call.is_step = nested.is_step;
+        call.origin.face.clone_from(&self.face);
+        call.lineage.parent = Some(self.as_parent.clone());
+        call.lineage.is_step = nested.is_step;
         Ok(self
             .host
             .in_callers_task(call, CallMode::Live(AcknowledgementTiming::AtTheEnd))
@@ -178,7 +187,7 @@ impl Port {
         &self,
         mut questions: Vec<ConsultQuestion>,
     ) -> Result<Vec<ConsultReply>, ConsultError> {
-        let Some(caller) = self.live.caller.clone() else {
+        let Some(caller) = self.live.caller.consulted.clone() else {
             return Err(ConsultError::Nobody);
         };
         let answered = caller.answers();
@@ -313,6 +322,7 @@ impl CallerPort for Port {
     fn consultable(&self) -> ConsultKinds {
         self.live
             .caller
+            .consulted
             .as_ref()
             .map(|caller| caller.answers())
             .unwrap_or_default()
@@ -326,7 +336,7 @@ impl CallerPort for Port {
     }
 
     fn meta(&self) -> Option<&Map<String, Value>> {
-        self.live.meta.as_deref()
+        self.live.caller.meta.as_deref()
     }
 }
 

@@ -27,14 +27,14 @@ pub(crate) struct Onward {
 impl Onward {
     /// `None`: the call names no URL, so it can be led nowhere.
     pub(crate) fn of(call: &PipelineCall, effects: &Effects) -> Option<Self> {
-        let resolved = call.resolved.as_ref()?;
+        let resolved = call.findings.resolved.as_ref()?;
         let input = call.inputs.permission.as_ref()?;
         let entry = Arc::clone(&resolved.entry);
         let meanings = &entry.declaration().interface.permission.arguments;
         meanings
             .iter()
             .find(|meaning| meaning.kind == ArgumentKind::Url)?;
-        let decision = call.decision.as_ref()?;
+        let decision = call.findings.decision.as_ref()?;
         let asked_because = (decision.behavior == Behavior::Ask).then(|| decision.reason.clone());
         Some(Self {
             arguments: input.arguments().value().clone(),

@@ -43,15 +43,16 @@ const MAX_DECISIONS: usize = 3;
 pub(crate) async fn admit(host: &HostInner, call: &mut PipelineCall, way: CallMode) -> StageExit {
     let began = Instant::now();
     if let Err(ending) = turn::await_turn(host, call, way).await {
-        call.queued += began.elapsed();
+        call.progress.queued += began.elapsed();
         return StageExit::End(ending);
     }
-    let (Some(effects), Some(resolved)) = (call.effects.clone(), &call.resolved) else {
+    let (Some(effects), Some(resolved)) = (call.findings.effects.clone(), &call.findings.resolved)
+    else {
         return lost_its_way();
     };
     let live = Arc::clone(&call.live);
     let session = Arc::clone(&call.session);
-    let parent = call.parent.clone();
+    let parent = call.lineage.parent.clone();
     if effects.unscheduled {
         return take_turn(call, host.scheduler.hold(session.principal(), session.id()));
     }
@@ -64,7 +65,7 @@ pub(crate) async fn admit(host: &HostInner, call: &mut PipelineCall, way: CallMo
         parent: parent.as_ref(),
         bounds: bounds(host, &resolved.entry),
     };
-    call.met.alone = wanted.alone;
+    call.progress.met.alone = wanted.alone;
     let waited_for = OnceLock::new();
     let admission = host.scheduler.admit(wanted, |reasons| {
         live.say_queued();
@@ -88,11 +89,12 @@ pub(crate) async fn admit(host: &HostInner, call: &mut PipelineCall, way: CallMo
             }
         }
     };
-    call.queued += began.elapsed();
+    call.progress.queued += began.elapsed();
     if let Some(reasons) = waited_for.get() {
         // A call whose facts changed waits once more; both are told.
         let redactor = live.redactor();
-        call.met
+        call.progress
+            .met
             .waited_for
             .extend(reasons.iter().cloned().map(|mut reason| {
                 reason.clean(|key| explain::clean_key(&redactor, key));
@@ -110,8 +112,8 @@ pub(crate) fn look_ahead(
     host: &HostInner,
     call: &PipelineCall,
 ) -> Option<Result<Outlook, QueueFull>> {
-    let effects = call.effects.as_ref()?;
-    let resolved = call.resolved.as_ref()?;
+    let effects = call.findings.effects.as_ref()?;
+    let resolved = call.findings.resolved.as_ref()?;
     (!effects.unscheduled).then(|| {
         host.scheduler.look(AdmissionRequest {
             call: call.live.id,
@@ -119,7 +121,7 @@ pub(crate) fn look_ahead(
             session: call.session.id(),
             effects,
             alone: runs_alone(&resolved.entry, effects),
-            parent: call.parent.as_ref(),
+            parent: call.lineage.parent.as_ref(),
             bounds: bounds(host, &resolved.entry),
         })
     })
@@ -137,7 +139,7 @@ fn runs_alone(entry: &CatalogEntry, effects: &Effects) -> bool {
 fn take_turn(call: &mut PipelineCall, admitted: Result<Permit, QueueFull>) -> StageExit {
     match admitted {
         Ok(permit) => {
-            call.permit = Some(permit);
+            call.turn.permit = Some(permit);
             StageExit::Next(Stage::Execute)
         }
         Err(full) => StageExit::End(result::queue_full(&full)),
@@ -176,11 +178,11 @@ pub(crate) async fn execute(
         return step;
     }
     let (Some(effects), Some(resolved), Some(input)) =
-        (effects(call), &call.resolved, &call.inputs.call)
+        (effects(call), &call.findings.resolved, &call.inputs.call)
     else {
         return lost_its_way();
     };
-    if call.effects.as_ref() != Some(&effects) {
+    if call.findings.effects.as_ref() != Some(&effects) {
         return decide_again(call);
     }
     if let Some(reason) = call.live.cancel_reason() {
@@ -193,7 +195,7 @@ pub(crate) async fn execute(
     }
     let limit = match time_left(host, call, &resolved.entry) {
         Ok((limit, deadline)) => {
-            call.met.deadline = Some(deadline);
+            call.progress.met.deadline = Some(deadline);
             limit
         }
         Err(ending) => return StageExit::End(ending),
@@ -211,15 +213,20 @@ pub(crate) async fn execute(
         }
         Err(ending) => return StageExit::End(ending),
     };
-    if let Some(Err(reason)) = call.member.as_ref().map(|member| member.begin(interrupt)) {
+    if let Some(Err(reason)) = call
+        .turn
+        .member
+        .as_ref()
+        .map(|member| member.begin(interrupt))
+    {
         return StageExit::End(result::canceled_before_start(reason));
     }
-    if !effects.is_harmless() && call.on_record != OnRecord::Started {
+    if !effects.is_harmless() && call.progress.on_record != OnRecord::Started {
         let record = rendering::record(call, RecordKind::Started, None);
         if let Err(error) = host.append(record, Strength::Synced).await {
             return StageExit::End(result::journal_refuses(&error));
         }
-        call.on_record = OnRecord::Started;
+        call.progress.on_record = OnRecord::Started;
         call.live.accepted();
     }
     decide::spend(call);
@@ -237,10 +244,10 @@ pub(crate) async fn execute(
         Ok(finished) => finished,
         Err(ending) => return StageExit::End(ending),
     };
-    call.executed = began.elapsed();
-    call.permit = None;
-    call.met.late = late(call, &finished, support);
-    call.met.work_ended_at = call.live.cancel_reason().map(|_| crate::port::now());
+    call.progress.executed = began.elapsed();
+    call.turn.permit = None;
+    call.progress.met.late = late(call, &finished, support);
+    call.progress.met.work_ended_at = call.live.cancel_reason().map(|_| crate::port::now());
     StageExit::End(ending(call, finished, &effects, limit))
 }
 
@@ -272,7 +279,7 @@ fn ending(
             result::stopped(result::canceled_while_running(reason, safe), said)
         }
     };
-    match call.met.late {
+    match call.progress.met.late {
         Some(LateAnswer::Discarded) => result::discarding(ending),
         Some(LateAnswer::Told | LateAnswer::Unheard) | None => ending,
     }
@@ -332,8 +339,9 @@ async fn acknowledged(
 
 /// The facts changed while the call waited: what was decided no longer stands.
 fn decide_again(call: &mut PipelineCall) -> StageExit {
-    call.permit = None;
+    call.turn.permit = None;
     let decided = call
+        .progress
         .transitions
         .iter()
         .filter(|transition| transition.stage == Stage::Decide)

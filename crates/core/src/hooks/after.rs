@@ -144,13 +144,17 @@ fn withhold(
     class: ErrorClass,
     why: &str,
 ) {
-    if call.executed.is_zero() {
+    if call.progress.executed.is_zero() {
         return;
     }
-    let safe = call.effects.as_ref().is_none_or(Effects::may_run_again);
+    let safe = call
+        .findings
+        .effects
+        .as_ref()
+        .is_none_or(Effects::may_run_again);
     result::withhold(result, class, &run.name, why, safe);
     call.live.artifacts.withhold();
-    call.unkept.clear();
+    call.conclusion.unkept.clear();
     run.did.push(HookDeed::Withheld);
 }
 

@@ -45,16 +45,17 @@ impl HookCallView {
         Some(Self {
             event,
             id: call.live.id,
-            request: call.request.as_ref().map(|key| key.id.clone()),
+            request: call.origin.request.as_ref().map(|key| key.id.clone()),
             batch: call
+                .origin
                 .place
                 .as_ref()
                 .map(|place| call.live.redactor().text(&place.id).into_owned()),
-            parent: call.parent.as_ref().map(|parent| parent.id),
+            parent: call.lineage.parent.as_ref().map(|parent| parent.id),
             session: Arc::clone(&call.session),
             input: call.inputs.observable.clone()?,
             known: ResolvedCall {
-                resolved: call.resolved.clone()?,
+                resolved: call.findings.resolved.clone()?,
                 input: call.inputs.call.clone()?,
             },
             is_dry_run: way == CallMode::Dry,

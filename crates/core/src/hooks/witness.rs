@@ -164,7 +164,7 @@ impl LiveCall {
                 parent,
                 entry: OnceLock::new(),
             };
-            self.watch = Some(Box::new(CallWitnesses {
+            self.audience.witnesses = Some(Box::new(CallWitnesses {
                 call,
                 witnesses: witnesses.clone(),
             }));
@@ -174,7 +174,7 @@ impl LiveCall {
 
     /// Has the witnesses know which tool was found.
     pub(crate) fn found(&self, entry: &Arc<CatalogEntry>) {
-        if let Some(watch) = &self.watch {
+        if let Some(watch) = &self.audience.witnesses {
             // A call that is taken up again after a question finds the same tool again.
             let _ = watch.call.entry.set(Arc::clone(entry));
         }
@@ -182,16 +182,17 @@ impl LiveCall {
 
     /// Whether anybody hears of it beside its caller.
     pub(crate) fn is_witnessed(&self) -> bool {
-        self.watch.is_some()
+        self.audience.witnesses.is_some()
     }
 
     /// Tells the witnesses that it began.
     pub(crate) fn tell_begun(&self, arguments: &Value) {
-        if let Some(watch) = &self.watch {
+        if let Some(watch) = &self.audience.witnesses {
             let now = crate::port::now();
             let begun_here = || now.checked_sub(self.began.elapsed()).unwrap_or(now);
             // Who watches a call counts its age from when it was asked for, whichever host that was.
             let at = self
+                .caller
                 .asked_for_at
                 .filter(|at| *at <= now)
                 .unwrap_or_else(begun_here);
@@ -204,7 +205,7 @@ impl LiveCall {
 
     /// Tells the witnesses how it ended.
     pub(crate) fn tell_end(&self, result: &ToolResult, effects: Option<&Effects>) {
-        if let Some(watch) = &self.watch {
+        if let Some(watch) = &self.audience.witnesses {
             let end = WitnessedEnd {
                 at: crate::port::now(),
                 result,

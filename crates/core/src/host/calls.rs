@@ -41,7 +41,7 @@ impl HostInner {
         call: PipelineCall,
         way: CallMode,
     ) -> oneshot::Receiver<Arc<RecordedResult>> {
-        let shared = call.request.as_ref().map(|key| {
+        let shared = call.origin.request.as_ref().map(|key| {
             let (tell, answer) = watch::channel(None);
             let under_way = UnderWay {
                 digest: key.digest,
@@ -90,15 +90,15 @@ impl HostInner {
         let mut call = Box::new(call);
         let running = RunningCallGuard::begin(&host, &call);
         match turn::join(&call) {
-            Ok(member) => call.member = member,
+            Ok(member) => call.turn.member = member,
             Err(ending) => {
-                call.ending = Some(ending);
-                call.stage = Stage::Map;
+                call.conclusion.ending = Some(ending);
+                call.progress.stage = Stage::Map;
             }
         }
         async move {
             let answer = drive(&host, &mut call, way).await;
-            let member = call.member.take();
+            let member = call.turn.member.take();
             if let Some(member) = &member {
                 turn::await_order(&call, member, &answer).await;
             }
@@ -387,8 +387,8 @@ impl Host {
     ) -> CallHandle {
         let way = CallMode::Live(request.delivery.acknowledged);
         let mut call = PipelineCall::new(live, request, None);
-        call.ending = Some(ending);
-        call.stage = Stage::Map;
+        call.conclusion.ending = Some(ending);
+        call.progress.stage = Stage::Map;
         let answer = drive(&self.inner, &mut call, way).await;
         drop(call.live.take_listener());
         CallHandle::ready(answer)
@@ -430,7 +430,7 @@ impl RunningCallGuard {
             host: Arc::clone(host),
             live: Arc::clone(&call.live),
             session: Arc::clone(&call.session),
-            request: call.request.as_ref().map(|key| key.id.clone()),
+            request: call.origin.request.as_ref().map(|key| key.id.clone()),
         }
     }
 }

@@ -47,16 +47,17 @@ impl LiveCall {
             by: by.cloned(),
             requested_at: crate::port::now(),
         };
-        let is_first = self.cancellation.set(cancellation).is_ok();
-        self.cancel.cancel();
-        if let Some(watch) = self.watch.as_ref().filter(|_| is_first) {
+        let is_first = self.stop.cancellation.set(cancellation).is_ok();
+        self.stop.token.cancel();
+        if let Some(watch) = self.audience.witnesses.as_ref().filter(|_| is_first) {
             watch.canceled(reason);
         }
     }
 
     pub(crate) fn cancel_reason(&self) -> Option<CancelReason> {
-        let from_above = self.is_nested && self.cancel.is_cancelled();
+        let from_above = self.stop.is_nested && self.stop.token.is_cancelled();
         let own = self
+            .stop
             .cancellation
             .get()
             .map(|cancellation| cancellation.reason);
@@ -65,11 +66,11 @@ impl LiveCall {
 
     /// The first word to stop that was meant for this call itself.
     pub(crate) fn cancellation(&self) -> Option<&CallCancellation> {
-        self.cancellation.get()
+        self.stop.cancellation.get()
     }
 
     pub(crate) fn token(&self) -> &CancellationToken {
-        &self.cancel
+        &self.stop.token
     }
 }
 
@@ -79,12 +80,15 @@ impl PipelineCall {
         let reason = self.live.cancel_reason()?;
         let requested = self.live.cancellation();
         let by = requested.and_then(|cancellation| cancellation.by.as_ref());
-        let obeyed = match self.met.late {
+        let obeyed = match self.progress.met.late {
             Some(LateAnswer::Discarded) => None,
             // A call that did not run yet is stopped by the host, as it is written down.
-            Some(LateAnswer::Told | LateAnswer::Unheard) | None => {
-                Some(self.met.work_ended_at.unwrap_or_else(crate::port::now))
-            }
+            Some(LateAnswer::Told | LateAnswer::Unheard) | None => Some(
+                self.progress
+                    .met
+                    .work_ended_at
+                    .unwrap_or_else(crate::port::now),
+            ),
         };
         Some(CancellationBody {
             reason: reason.as_str().into(),

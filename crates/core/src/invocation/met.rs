@@ -97,7 +97,7 @@ pub(crate) enum LateAnswer {
 impl PipelineCall {
     /// By which of its tool's names it asked.
     pub(crate) fn matched_by(&self) -> Option<MatchedBy> {
-        let entry = &self.resolved.as_ref()?.entry;
+        let entry = &self.findings.resolved.as_ref()?.entry;
         Some(match self.live.tool.as_str() {
             asked if asked == entry.name() => MatchedBy::Name,
             asked if asked == entry.id().as_str() => MatchedBy::Id,
@@ -114,7 +114,7 @@ impl PipelineCall {
             deadline,
             late,
             work_ended_at: _,
-        } = &self.met;
+        } = &self.progress.met;
         let cancellation = self.cancellation_body();
         let matched_by = self.matched_by().filter(|by| *by != MatchedBy::Name);
         let anything =

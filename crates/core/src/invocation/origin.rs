@@ -8,7 +8,7 @@ use super::LiveCall;
 impl LiveCall {
     /// Its own span.
     pub(crate) fn trace(&self) -> TraceContext {
-        match &self.caller_span {
+        match &self.caller.span {
             Some(caller) => caller.child(self.id),
             None => TraceContext::of_call(self.id),
         }
@@ -17,14 +17,14 @@ impl LiveCall {
     /// Makes it a call that an earlier host was asked for: its id tells when.
     pub(crate) fn resumed(mut self) -> Self {
         let millis = i64::try_from(self.id.unix_millis()).unwrap_or_default();
-        self.asked_for_at = jiff::Timestamp::from_millisecond(millis).ok();
+        self.caller.asked_for_at = jiff::Timestamp::from_millisecond(millis).ok();
         self
     }
 
     /// Makes it a call of the call that `parent` stops.
     pub(crate) fn nested_in(mut self, parent: &CancellationToken) -> Self {
-        self.cancel = parent.child_token();
-        self.is_nested = true;
+        self.stop.token = parent.child_token();
+        self.stop.is_nested = true;
         self
     }
 }

@@ -31,16 +31,16 @@ pub(crate) async fn patiently<T>(
 
 /// Resolves when the caller stops waiting for the call's turn; never, where the caller set no limit.
 pub(crate) async fn out_of_patience(call: &PipelineCall) {
-    let turn = match call.patience {
+    let turn = match call.waits.patience {
         Some(Patience::Turn(patience)) => Some(call.live.began + patience),
         Some(Patience::Approval(_)) | None => None,
     };
-    sleep_until(turn.into_iter().chain(call.latest_end).min()).await;
+    sleep_until(turn.into_iter().chain(call.waits.latest_end).min()).await;
 }
 
 /// Resolves when the caller stops waiting for an answer to the question that was asked at `asked`.
 pub(crate) async fn out_of_patience_for_answer(call: &PipelineCall, asked: tokio::time::Instant) {
-    let answer = match call.patience {
+    let answer = match call.waits.patience {
         Some(Patience::Approval(patience)) => Some((asked + patience).into_std()),
         Some(Patience::Turn(_)) | None => None,
     };
@@ -94,7 +94,7 @@ fn allotted(host: &HostInner, call: &PipelineCall, entry: &CatalogEntry) -> (Dur
         .map(Duration::from_millis);
     let set = entry.settings.execution.timeout;
     let limits = &host.limits;
-    let mut allotted = match (call.timeout, set, own) {
+    let mut allotted = match (call.waits.timeout, set, own) {
         (Some(wish), _, _) => (wish, DeadlineBy::Caller),
         (None, Some(set), _) => (set, DeadlineBy::ToolSetting),
         (None, None, Some(own)) => (own, DeadlineBy::Tool),
@@ -109,10 +109,12 @@ fn allotted(host: &HostInner, call: &PipelineCall, entry: &CatalogEntry) -> (Dur
             .or(set)
             .map(|most| (most, DeadlineBy::ToolCeiling)),
         Some((limits.deadline_ceiling, DeadlineBy::HostCeiling)),
-        call.parent
+        call.lineage
+            .parent
             .as_ref()
             .map(|parent| (until(parent.deadline), DeadlineBy::Parent)),
-        call.latest_end
+        call.waits
+            .latest_end
             .map(|end| (until(end), DeadlineBy::Patience)),
     ];
     for (most, by) in bounds.into_iter().flatten() {

@@ -34,7 +34,7 @@ pub(crate) async fn resolve(host: &HostInner, call: &mut PipelineCall, way: Call
     {
         return StageExit::End(result::journal_refuses(&error));
     }
-    call.surface = Some(surface.id().clone());
+    call.findings.surface = Some(surface.id().clone());
     let Some((entry, visibility)) = surface.find(&call.live.tool) else {
         let similar = surface.catalog().similar(&call.live.tool);
         return StageExit::End(result::unknown_tool(
@@ -52,7 +52,7 @@ pub(crate) async fn resolve(host: &HostInner, call: &mut PipelineCall, way: Call
         Err(ending) => return StageExit::End(ending),
     };
     call.live.found(entry);
-    call.resolved = Some(ResolvedTool {
+    call.findings.resolved = Some(ResolvedTool {
         entry: Arc::clone(entry),
         source,
     });
@@ -61,7 +61,7 @@ pub(crate) async fn resolve(host: &HostInner, call: &mut PipelineCall, way: Call
     match visibility {
         Visibility::Loaded | Visibility::Unlisted => StageExit::Next(Stage::Parse),
         Visibility::Deferred if passed_before || host.is_shown(&call.session, entry) => {
-            call.met.deferred = true;
+            call.progress.met.deferred = true;
             StageExit::Next(Stage::Parse)
         }
         Visibility::Deferred => StageExit::End(result::schema_not_loaded(entry.name())),
@@ -85,14 +85,15 @@ pub(crate) async fn resolve(host: &HostInner, call: &mut PipelineCall, way: Call
 
 /// Whether the call was made by a running tool of the same source.
 fn is_of_its_parents_source(call: &PipelineCall, source: SourceIndex) -> bool {
-    call.parent
+    call.lineage
+        .parent
         .as_ref()
         .is_some_and(|parent| parent.source == Some(source))
 }
 
 /// The policy hides the tool, so it also says why.
 fn denied_outright(host: &HostInner, call: &mut PipelineCall) -> CallEnding {
-    let Some(resolved) = &call.resolved else {
+    let Some(resolved) = &call.findings.resolved else {
         return result::internal("a hidden tool that was not found");
     };
     let effects = Effects::of(resolved.entry.fixed_class().unwrap_or(EffectClass::Unknown));
@@ -107,14 +108,15 @@ fn denied_outright(host: &HostInner, call: &mut PipelineCall) -> CallEnding {
         at: crate::port::now(),
     });
     let ending = result::policy_blocked(resolved.entry.label(), &decision);
-    call.effects = Some(effects);
-    call.decision = Some(decision);
+    call.findings.effects = Some(effects);
+    call.findings.decision = Some(decision);
     ending
 }
 
 /// Reads the arguments. The model's input stays as it came.
 pub(crate) fn parse(host: &HostInner, call: &mut PipelineCall) -> StageExit {
     let Some(entry) = call
+        .findings
         .resolved
         .as_ref()
         .map(|resolved| Arc::clone(&resolved.entry))
@@ -205,12 +207,12 @@ pub(crate) async fn observe(host: &HostInner, call: &mut PipelineCall, way: Call
 
 /// Puts the call on record, so that it may be acknowledged.
 pub(crate) async fn accept(host: &HostInner, call: &mut PipelineCall) -> Result<(), CallEnding> {
-    if call.on_record == OnRecord::Nothing {
+    if call.progress.on_record == OnRecord::Nothing {
         let record = rendering::record(call, RecordKind::Accepted, None);
         host.append(record, Strength::Committed)
             .await
             .map_err(|error| result::journal_refuses(&error))?;
-        call.on_record = OnRecord::Accepted;
+        call.progress.on_record = OnRecord::Accepted;
     }
     call.live.accepted();
     Ok(())
@@ -219,12 +221,12 @@ pub(crate) async fn accept(host: &HostInner, call: &mut PipelineCall) -> Result<
 /// Whether somebody waits to hear that the call was taken, and nothing of it is on record yet.
 pub(crate) fn owes_acknowledgement(call: &PipelineCall, way: CallMode) -> bool {
     way == CallMode::Live(AcknowledgementTiming::OnceOnRecord)
-        && call.on_record == OnRecord::Nothing
+        && call.progress.on_record == OnRecord::Nothing
 }
 
 /// Fills the observable input from the call input.
 pub(crate) fn show(call: &mut PipelineCall) {
-    let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
+    let (Some(resolved), Some(input)) = (&call.findings.resolved, &call.inputs.call) else {
         return;
     };
     let arguments = input.arguments();
@@ -245,8 +247,8 @@ pub(crate) fn show(call: &mut PipelineCall) {
     call.inputs.observable = Some(ObservableInput::new(shown));
     call.live.add_secrets(secrets);
     // Once written it stays: every record of a call is found by the same mark.
-    if call.on_record == OnRecord::Nothing
-        && let Some(mark) = &mut call.correlation_id
+    if call.progress.on_record == OnRecord::Nothing
+        && let Some(mark) = &mut call.origin.correlation_id
     {
         call.live
             .redactor()

@@ -14,7 +14,7 @@ use crate::{
 
 /// Checks the values before any I/O.
 pub(crate) fn validate(host: &HostInner, call: &mut PipelineCall) -> StageExit {
-    let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
+    let (Some(resolved), Some(input)) = (&call.findings.resolved, &call.inputs.call) else {
         return lost_its_way();
     };
     let Err(fault) = check_arguments(host, resolved, input) else {

@@ -37,7 +37,7 @@ use crate::{
 /// What the call will do, as far as the host believes it.
 pub(crate) fn effects(call: &PipelineCall) -> Option<Effects> {
     Some(effects_of(
-        call.resolved.as_ref()?,
+        call.findings.resolved.as_ref()?,
         call.inputs.call.as_ref()?,
     ))
 }
@@ -90,7 +90,7 @@ pub(crate) fn effects_of(resolved: &ResolvedTool, input: &CallInput) -> Effects 
 
 /// Allowed, denied or asked?
 pub(crate) async fn decide(host: &HostInner, call: &mut PipelineCall, way: CallMode) -> StageExit {
-    if let Some(resolved) = &call.resolved
+    if let Some(resolved) = &call.findings.resolved
         && let Some(preparing) = resolved.source.prepare_decision(resolved.entry.id())
         && let Err(ending) = patiently(host, call, preparing).await
     {
@@ -115,13 +115,17 @@ pub(crate) async fn decide(host: &HostInner, call: &mut PipelineCall, way: CallM
             Err(ending) => return StageExit::End(ending),
         }
     }
-    let Some(resolved) = &call.resolved else {
+    let Some(resolved) = &call.findings.resolved else {
         return lost_its_way();
     };
     call.live.redactor().decision(&mut decision);
     // The mode was applied to the parent already, and a person who approved the parent need not be asked again. A rule that
     // denies the step still denies it, and a rule that asks about the step alone still asks.
-    if let Some(parent) = call.parent.as_ref().filter(|_| call.is_step)
+    if let Some(parent) = call
+        .lineage
+        .parent
+        .as_ref()
+        .filter(|_| call.lineage.is_step)
         && (matches!(
             decision.reason.kind,
             ReasonType::Mode | ReasonType::Classifier
@@ -139,15 +143,15 @@ pub(crate) async fn decide(host: &HostInner, call: &mut PipelineCall, way: CallM
         Behavior::Ask => StageExit::Next(Stage::AwaitApproval),
         Behavior::Deny => StageExit::End(result::denied(name, &decision)),
     };
-    call.effects = Some(effects);
-    call.decision = Some(decision);
+    call.findings.effects = Some(effects);
+    call.findings.decision = Some(decision);
     step
 }
 
 /// What a decision on the call is made on now. `None`: it has not come that far.
 fn facts<'a>(call: &'a PipelineCall, effects: &'a Effects) -> Option<PermissionFacts<'a>> {
     Some(PermissionFacts {
-        declaration: call.resolved.as_ref()?.entry.declaration(),
+        declaration: call.findings.resolved.as_ref()?.entry.declaration(),
         input: call.inputs.permission.as_ref(),
         effects,
         principal: call.session.principal(),
@@ -196,6 +200,7 @@ pub(crate) async fn decide_resumed(
 /// been a hook, and hooks see a call once.
 async fn still_asked(host: &HostInner, call: &mut PipelineCall) -> Option<StageExit> {
     let is_allowed = call
+        .findings
         .decision
         .as_ref()
         .is_some_and(|decision| decision.behavior == Behavior::Allow);
@@ -208,7 +213,7 @@ async fn still_asked(host: &HostInner, call: &mut PipelineCall) -> Option<StageE
     if is_covered(host, call) {
         return None;
     }
-    call.decision = call
+    call.findings.decision = call
         .asking
         .earlier
         .as_ref()
@@ -242,9 +247,11 @@ pub(crate) async fn await_approval(
     if let Err(ending) = look_at_programs(call).await {
         return StageExit::End(ending);
     }
-    let (Some(resolved), Some(decision), Some(hashes)) =
-        (&call.resolved, &call.decision, hashes(host, call))
-    else {
+    let (Some(resolved), Some(decision), Some(hashes)) = (
+        &call.findings.resolved,
+        &call.findings.decision,
+        hashes(host, call),
+    ) else {
         return lost_its_way();
     };
     let name = resolved.entry.label();
@@ -267,7 +274,7 @@ pub(crate) async fn await_approval(
 
 /// A person approved exactly this. The decision tells both: what asked, and who said yes.
 fn admitted(call: &mut PipelineCall) -> StageExit {
-    if let (Some(decision), Some(approval)) = (&mut call.decision, &call.asking.approval) {
+    if let (Some(decision), Some(approval)) = (&mut call.findings.decision, &call.asking.approval) {
         let yes = &approval.yes;
         let text = format!(
             "{} approved it (question {})",
@@ -363,7 +370,8 @@ async fn ask(
 }
 
 fn name(call: &PipelineCall) -> &str {
-    call.resolved
+    call.findings
+        .resolved
         .as_ref()
         .map_or(call.live.tool.as_str(), |resolved| resolved.entry.label())
 }
@@ -372,7 +380,7 @@ fn name(call: &PipelineCall) -> &str {
 /// question is gone: the call asks anew when it comes.
 pub(crate) async fn ask_again(host: &HostInner, call: &mut PipelineCall) {
     let asked = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
-    if call.stage != Stage::AwaitApproval || look_at_programs(call).await.is_err() {
+    if call.progress.stage != Stage::AwaitApproval || look_at_programs(call).await.is_err() {
         return;
     }
     let (Some(asked), Some(hashes)) = (asked, hashes(host, call)) else {
@@ -455,8 +463,8 @@ async fn put_on_record(
         host.append(record, Strength::Committed)
             .await
             .map_err(|error| result::journal_refuses(&error))?;
-        if call.on_record == OnRecord::Nothing {
-            call.on_record = OnRecord::Accepted;
+        if call.progress.on_record == OnRecord::Nothing {
+            call.progress.on_record = OnRecord::Accepted;
         }
     }
     call.live.accepted();
@@ -532,7 +540,7 @@ fn take_late(host: &HostInner, call: &mut PipelineCall, late: ApprovalGrant) -> 
 }
 
 fn refused(call: &mut PipelineCall, no: No, kept: KeptVerdictFlag) -> StageExit {
-    if let Some(decision) = &mut call.decision {
+    if let Some(decision) = &mut call.findings.decision {
         let text = format!(
             "{} did not approve it (question {})",
             no.by,
@@ -623,7 +631,7 @@ pub(crate) fn give_back(host: &HostInner, call: &mut PipelineCall) {
         return;
     };
     let not_taken = matches!(
-        &call.ending,
+        &call.conclusion.ending,
         Some(CallEnding::Failure {
             outcome: Outcome::Rejected,
             ..

@@ -24,7 +24,11 @@ pub(crate) fn room(host: &HostInner, call: &PipelineCall) -> ResultSizePolicy {
 
 /// The same for whoever does not tell a caller how to read on.
 pub(crate) fn bounds(host: &HostInner, call: &PipelineCall) -> ResultSizePolicy {
-    let entry = call.resolved.as_ref().map(|resolved| &*resolved.entry);
+    let entry = call
+        .findings
+        .resolved
+        .as_ref()
+        .map(|resolved| &*resolved.entry);
     ResultSizePolicy::of(host.limits.inline_chars, call.session.inline_chars(), entry)
 }
 
@@ -53,7 +57,7 @@ pub(crate) async fn keep(host: &HostInner, call: &mut PipelineCall, result: &mut
     for piece in call.live.artifacts.let_out() {
         call.live.emit(EventBody::Kept(piece));
     }
-    for part in std::mem::take(&mut call.unkept) {
+    for part in std::mem::take(&mut call.conclusion.unkept) {
         match artifacts::keep(&host.artifact_room, call.session.principal(), &part).await {
             Ok(piece) => {
                 call.live.artifacts.add(piece.clone());

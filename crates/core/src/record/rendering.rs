@@ -52,6 +52,7 @@ pub(crate) fn sent_arguments(call: &PipelineCall) -> Option<Arguments> {
         return Some(sent.clone());
     }
     let resolved = call
+        .findings
         .resolved
         .as_ref()
         .filter(|_| !call.inputs.mutations.is_empty())?;
@@ -83,18 +84,19 @@ fn request_body<'a>(call: &'a PipelineCall, sent: Option<&'a Arguments>) -> Call
         unread_bytes,
         redacted: call.inputs.redacted,
         sensitive: BodyPart::of_list(&call.inputs.sensitive),
-        parent: call.parent.as_ref().map(|parent| parent.id),
+        parent: call.lineage.parent.as_ref().map(|parent| parent.id),
         principal: call.session.principal().name.clone(),
         role: call.session.principal().role,
-        face: call.face.as_str().into(),
-        native_call_id: call.native_call_id.clone(),
-        correlation_id: call.correlation_id.as_deref().map(Cow::Borrowed),
-        trace: call.live.caller_span.as_deref().map(Cow::Borrowed),
+        face: call.origin.face.as_str().into(),
+        native_call_id: call.origin.native_call_id.clone(),
+        correlation_id: call.origin.correlation_id.as_deref().map(Cow::Borrowed),
+        trace: call.live.caller.span.as_deref().map(Cow::Borrowed),
         timeout_ms: call
+            .waits
             .timeout
             .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-        batch: call.place.as_ref().map(Cow::Borrowed),
-        background: call.background,
+        batch: call.origin.place.as_ref().map(Cow::Borrowed),
+        background: call.origin.background,
     }
 }
 
@@ -118,7 +120,7 @@ pub(crate) fn record(
     answer: Option<&RecordedResult>,
 ) -> Record {
     let (sent_events, dropped) = call.live.event_counts();
-    let first = call.on_record == OnRecord::Nothing;
+    let first = call.progress.on_record == OnRecord::Nothing;
     let asks = kind == RecordKind::Asked;
     let observable = call
         .inputs
@@ -133,12 +135,13 @@ pub(crate) fn record(
     let body = CallRecordBody {
         call: first.then(|| request_body(call, sent.as_ref())),
         tool_id: call
+            .findings
             .resolved
             .as_ref()
             .map(|resolved| BodyPart::Value(resolved.entry.id())),
-        surface: call.surface.clone(),
-        effects: call.effects.as_ref().map(BodyPart::Value),
-        decision: call.decision.as_ref().map(Cow::Borrowed),
+        surface: call.findings.surface.clone(),
+        effects: call.findings.effects.as_ref().map(BodyPart::Value),
+        decision: call.findings.decision.as_ref().map(Cow::Borrowed),
         ask: call.asking.asked.filter(|_| asks),
         programs: Cow::Borrowed(if asks { &call.asking.programs } else { &[] }),
         arguments: observable.filter(|_| tells_arguments).map(BodyPart::Value),
@@ -147,7 +150,7 @@ pub(crate) fn record(
         mutations: BodyPart::of_list(&call.inputs.mutations),
         hooks: BodyPart::of_list(&call.hooks.runs),
         output_mutations: BodyPart::of_list(&call.hooks.output_mutations),
-        transitions: Cow::Borrowed(&call.transitions),
+        transitions: Cow::Borrowed(&call.progress.transitions),
         events: (sent_events > 0).then_some(EventCounts {
             sent: sent_events,
             dropped,
@@ -179,6 +182,7 @@ pub(crate) fn record(
         invocation_id: Some(call.live.id),
         session_id: Some(call.session.id().clone()),
         request: call
+            .origin
             .request
             .as_ref()
             .filter(|_| first)
@@ -199,7 +203,7 @@ fn request(key: &RequestKey, redactor: &CallRedactor) -> RequestKey {
 
 /// What the call is looked for by: the same words as in its body.
 fn facets(call: &PipelineCall, answer: Option<&RecordedResult>, redactor: &CallRedactor) -> Facets {
-    let tool = match &call.resolved {
+    let tool = match &call.findings.resolved {
         Some(resolved) => resolved.entry.id().to_string(),
         // It is what the caller wrote.
         None => redactor.text(&call.live.tool).into_owned(),
@@ -208,6 +212,6 @@ fn facets(call: &PipelineCall, answer: Option<&RecordedResult>, redactor: &CallR
         tool,
         principal: call.session.principal().name.to_string(),
         outcome: answer.map(|answer| answer.result().outcome),
-        correlation: call.correlation_id.clone(),
+        correlation: call.origin.correlation_id.clone(),
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn changes(
 
 /// What would show a tool that is hidden.
 fn shown(call: &PipelineCall, reason: HiddenReason) -> Option<DecisionChange> {
-    let entry = &call.resolved.as_ref()?.entry;
+    let entry = &call.findings.resolved.as_ref()?.entry;
     let requires = &entry.declaration().requires;
     let setting = |key: &str, value: bool| format!("{}: {value}", entry.id().setting_key(key));
     match reason {

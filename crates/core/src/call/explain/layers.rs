@@ -266,10 +266,11 @@ pub(super) fn of(
     account: Account,
     error: Option<&ToolError>,
 ) -> Layers {
-    let resolved = call.resolved.as_ref();
+    let resolved = call.findings.resolved.as_ref();
     let entry = resolved.map(|resolved| &*resolved.entry);
     // Of a call that is denied there is no turn, no run and no result to tell of.
     let may_run = call
+        .findings
         .decision
         .as_ref()
         .is_some_and(|decision| decision.behavior != Behavior::Deny);
@@ -283,15 +284,19 @@ pub(super) fn of(
         },
         invocation: invocation(call, error),
         hooks: hooks::run::ahead(host, call),
-        permission: call.decision.as_ref().map(|decision| PermissionLayer {
-            mode: decision.mode,
-            considered: account.considered,
-            left_out: account.left_out,
-            approval_timeout_ms: match host.approvals {
-                Approvals::Nobody => None,
-                Approvals::Ask { timeout, .. } => u64::try_from(timeout.as_millis()).ok(),
-            },
-        }),
+        permission: call
+            .findings
+            .decision
+            .as_ref()
+            .map(|decision| PermissionLayer {
+                mode: decision.mode,
+                considered: account.considered,
+                left_out: account.left_out,
+                approval_timeout_ms: match host.approvals {
+                    Approvals::Nobody => None,
+                    Approvals::Ask { timeout, .. } => u64::try_from(timeout.as_millis()).ok(),
+                },
+            }),
         scheduling: scheduling(host, call).filter(|_| may_run),
         execution: resolved
             .filter(|_| may_run)
@@ -347,7 +352,8 @@ fn seen(
 
 fn invocation(call: &PipelineCall, error: Option<&ToolError>) -> InvocationLayer {
     let reached = |stage: Stage| {
-        call.transitions
+        call.progress
+            .transitions
             .iter()
             .any(|transition| transition.stage == stage)
     };
@@ -372,7 +378,7 @@ fn invocation(call: &PipelineCall, error: Option<&ToolError>) -> InvocationLayer
 }
 
 fn scheduling(host: &HostInner, call: &PipelineCall) -> Option<SchedulingLayer> {
-    let unscheduled = call.effects.as_ref()?.unscheduled;
+    let unscheduled = call.findings.effects.as_ref()?.unscheduled;
     let (now, refused) = match run::look_ahead(host, call) {
         None => (None, None),
         Some(Ok(outlook)) => (Some(outlook), None),

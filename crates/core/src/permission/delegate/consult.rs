@@ -40,7 +40,7 @@ pub(crate) async fn ask_authorities(
     delegations: &[Delegation],
     way: CallMode,
 ) -> Result<Vec<DelegatedVote>, CallEnding> {
-    let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.observable) else {
+    let (Some(resolved), Some(input)) = (&call.findings.resolved, &call.inputs.observable) else {
         return Err(result::internal(
             "a call was to be delegated that has no arguments yet",
         ));

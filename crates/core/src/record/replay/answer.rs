@@ -26,7 +26,11 @@ pub(crate) async fn answer(host: &HostInner, call: &mut PipelineCall, way: CallM
     let played = player.answer(&GivenCall {
         id: call.live.id,
         name: &call.live.tool,
-        tool: call.resolved.as_ref().map(|resolved| resolved.entry.id()),
+        tool: call
+            .findings
+            .resolved
+            .as_ref()
+            .map(|resolved| resolved.entry.id()),
         shown: call
             .inputs
             .observable
@@ -58,7 +62,7 @@ pub(crate) async fn answer(host: &HostInner, call: &mut PipelineCall, way: CallM
     if paced {
         pass(call, played.took).await;
     }
-    call.replayed = Some(Box::new(played.result));
+    call.conclusion.replayed = Some(Box::new(played.result));
     StageExit::Next(Stage::Map)
 }
 
@@ -74,7 +78,7 @@ async fn pass(call: &PipelineCall, after: Duration) {
 
 /// The result of a call that was answered so. Its times are its own.
 pub(crate) fn result(call: &mut PipelineCall) -> Option<ToolResult> {
-    let mut result = *call.replayed.take()?;
+    let mut result = *call.conclusion.replayed.take()?;
     result.timings = Timings {
         total_us: micros(call.live.began.elapsed()),
         ..Timings::default()

@@ -18,7 +18,7 @@ use crate::{
 
 /// Takes the call's place in its batch. One that cannot have it ends before it begins.
 pub(crate) fn join(call: &PipelineCall) -> Result<Option<BatchMember>, CallEnding> {
-    let Some(place) = &call.place else {
+    let Some(place) = &call.origin.place else {
         return Ok(None);
     };
     call.session
@@ -35,12 +35,12 @@ pub(crate) async fn await_turn(
     call: &mut PipelineCall,
     way: CallMode,
 ) -> Result<(), CallEnding> {
-    let Some(mut changes) = call.member.as_ref().map(BatchMember::changes) else {
+    let Some(mut changes) = call.turn.member.as_ref().map(BatchMember::changes) else {
         return Ok(());
     };
     let latest = call.live.began + host.limits.deadline;
     let mut place = None;
-    while let Some(member) = &call.member {
+    while let Some(member) = &call.turn.member {
         changes.mark_unchanged();
         let (missing, until) = match member.turn() {
             BatchTurn::Begin => return Ok(()),
@@ -57,7 +57,7 @@ pub(crate) async fn await_turn(
                 .hold(call.session.principal(), call.session.id());
             place = Some(held.map_err(|full| result::queue_full(&full))?);
             call.live.say("waiting for other calls of its batch");
-            call.met.waited_for.push(WaitReason::Batch);
+            call.progress.met.waited_for.push(WaitReason::Batch);
         }
         let owes = owes_acknowledgement(call, way);
         tokio::select! {
@@ -91,8 +91,8 @@ pub(crate) async fn await_order(
     let mut changes = member.changes();
     member.end(ended(answer));
     call.live.accepted();
-    let is_ordered = call.place.as_ref().is_some_and(super::is_ordered);
-    if call.background || !is_ordered {
+    let is_ordered = call.origin.place.as_ref().is_some_and(super::is_ordered);
+    if call.origin.background || !is_ordered {
         return;
     }
     let Some(_held) = member.hold_back(answer.json().len()) else {
