@@ -129,55 +129,87 @@ pub struct Host {
 }
 
 pub(crate) struct HostInner {
-    pub(crate) sources: Vec<Arc<dyn Source>>,
-    /// How many calls of each source run at the same time, in the order of the sources.
-    pub(crate) source_limits: Vec<Option<usize>>,
+    pub(crate) sources: HostSources,
     pub(crate) policy: PolicyHolder,
-    pub(crate) approvals: Approvals,
-    pub(crate) questions: Arc<Questions>,
-    pub(crate) rules: Arc<dyn RuleStore>,
+    pub(crate) approval: HostApprovals,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) witnesses: Witnesses,
-    /// Answers every call, where the host serves a recording.
-    pub(crate) replay: Option<Player>,
+    pub(crate) record: HostRecord,
+    pub(crate) credentials: Credentials,
+    pub(crate) limits: HostLimits,
+    /// The tenants of principals that belong to one, by name.
+    tenants: HashMap<PrincipalName, String>,
+    pub(crate) scheduler: Arc<Scheduler>,
+    pub(crate) state: HostState,
+}
+
+/// Where the tools of a host come from, and the operator's settings for them.
+pub(crate) struct HostSources {
+    pub(crate) list: Vec<Arc<dyn Source>>,
+    /// How many calls of each source run at the same time, in the order of the sources.
+    pub(crate) limits: Vec<Option<usize>>,
+    /// Whether a deferred tool must be shown to a session before it is called there.
+    pub(crate) require_shown: bool,
+    settings: ArcSwap<Box<dyn OperatorSettings>>,
+    /// One refresh at a time, so that the catalog of an older list never replaces the one of a newer list.
+    refreshing: tokio::sync::Mutex<()>,
+}
+
+/// The questions to operators and the rules that their answers leave.
+pub(crate) struct HostApprovals {
+    pub(crate) mode: Approvals,
+    pub(crate) questions: Arc<Questions>,
+    pub(crate) rules: Arc<dyn RuleStore>,
+}
+
+/// Where calls are recorded.
+pub(crate) struct HostRecord {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) journal_room: JournalRoom,
     pub(crate) artifact_room: Arc<ArtifactRoom>,
     pub(crate) redactor: Arc<HostRedactor>,
-    pub(crate) credentials: Credentials,
-    pub(crate) limits: HostLimits,
-    pub(crate) require_shown: bool,
-    /// The tenants of principals that belong to one, by name.
-    tenants: HashMap<PrincipalName, String>,
-    pub(crate) scheduler: Arc<Scheduler>,
-    settings: ArcSwap<Box<dyn OperatorSettings>>,
-    /// One at a time, so that the catalog of an older list never takes the place of a newer one's.
-    refreshing: tokio::sync::Mutex<()>,
-    pub(crate) state: HostState,
+    /// Answers every call, if the host serves a recording.
+    pub(crate) replay: Option<Player>,
 }
 
-/// What changes while the host runs.
+/// The state of a running host.
 pub(crate) struct HostState {
-    pub(crate) catalog: ArcSwap<Catalog>,
-    generation: AtomicU64,
-    /// The same for whoever wants to hear of it.
-    changes: watch::Sender<u64>,
-    /// Requests whose answers the last host may not have delivered.
-    unheard: Mutex<HashMap<SessionId, Vec<RequestId>>>,
-    notices: Mutex<Vec<CatalogNotice>>,
-    /// Why nothing that was remembered counts.
-    rules_notices: Vec<CatalogNotice>,
-    surfaces: Mutex<HashMap<SurfaceRequest, (u64, Arc<Surface>)>>,
-    pub(crate) declared: crate::catalog::RecordedDeclarations,
+    pub(crate) catalog: CatalogState,
     pub(crate) sessions: RwLock<HashMap<SessionId, Arc<Session>>>,
-    running: Mutex<HashMap<InvocationId, Arc<LiveCall>>>,
+    calls: CallsState,
+    notices: NoticesState,
     journal_failing: AtomicBool,
     pub(crate) tasks: TaskTracker,
     closing: CancellationToken,
     /// How long before this host's start the last record was written.
     away: OnceLock<Duration>,
+}
+
+/// The tools that can be called now, and the surfaces made of them.
+pub(crate) struct CatalogState {
+    pub(crate) current: ArcSwap<Catalog>,
+    generation: AtomicU64,
+    /// The generation, for those who wait for changes.
+    changes: watch::Sender<u64>,
+    surfaces: Mutex<HashMap<SurfaceRequest, (u64, Arc<Surface>)>>,
+    pub(crate) declared: crate::catalog::RecordedDeclarations,
     /// Apart from the host, so that waiting for it does not keep the host alive.
     refresh: Arc<Notify>,
+}
+
+/// The calls that run, and the answers that may not have been delivered.
+#[derive(Default)]
+struct CallsState {
+    running: Mutex<HashMap<InvocationId, Arc<LiveCall>>>,
+    /// Requests whose answers the last host may not have delivered.
+    unheard: Mutex<HashMap<SessionId, Vec<RequestId>>>,
+}
+
+/// Notices for operators.
+struct NoticesState {
+    catalog: Mutex<Vec<CatalogNotice>>,
+    /// Why the remembered rules are not in force.
+    rules: Vec<CatalogNotice>,
     news: Newsroom,
 }
 
@@ -195,9 +227,9 @@ const KEPT_SURFACES: usize = 256;
 impl HostInner {
     /// The surface a session sees now.
     pub(crate) fn surface(&self, session: &Session) -> Arc<Surface> {
-        let generation = self.state.generation.load(Ordering::Acquire);
+        let generation = self.state.catalog.generation.load(Ordering::Acquire);
         session.surface(generation, || {
-            let mut kept = self.state.surfaces.lock();
+            let mut kept = self.state.catalog.surfaces.lock();
             if let Some((of, surface)) = kept.get(session.surface_request())
                 && *of == generation
             {
@@ -206,7 +238,7 @@ impl HostInner {
             if kept.len() >= KEPT_SURFACES {
                 kept.clear();
             }
-            let catalog = self.state.catalog.load_full();
+            let catalog = self.state.catalog.current.load_full();
             let policy = self.policy.in_force();
             let surface = Surface::build(catalog, session.surface_request(), &*policy.engine);
             let surface = Arc::new(surface);
@@ -220,7 +252,7 @@ impl HostInner {
 
     /// Whether a deferred tool may be called in this session.
     pub(crate) fn is_shown(&self, session: &Session, entry: &CatalogEntry) -> bool {
-        !self.require_shown || session.has_discovered(entry.id())
+        !self.sources.require_shown || session.has_discovered(entry.id())
     }
 
     pub(crate) fn journal_failing(&self) -> bool {
@@ -245,18 +277,19 @@ impl HostInner {
     ) -> Result<u64, JournalError> {
         // The last gate before the record: names, ids and reasons pass here too. A call's result was redacted
         // before, so that the answer and the record stay the same bytes.
-        if let Cow::Owned(clean) = self.redactor.json(&record.body) {
+        if let Cow::Owned(clean) = self.record.redactor.json(&record.body) {
             record.body = clean;
         }
         if let Some(facets) = &mut record.facets {
-            facets.clean(&*self.redactor);
+            facets.clean(&*self.record.redactor);
         }
         let writer = self.principal_of(record.session_id.as_ref());
         let text = record.body.len();
-        let appended = self.journal.append(record, strength).await;
+        let appended = self.record.journal.append(record, strength).await;
         if appended.is_ok() {
-            self.journal_room
-                .note(&*self.journal, writer.as_ref(), text)
+            self.record
+                .journal_room
+                .note(&*self.record.journal, writer.as_ref(), text)
                 .await;
         }
         let failing = match &appended {
@@ -276,12 +309,13 @@ impl HostInner {
 
     /// Lists every source and swaps the catalog in. A source that fails keeps nothing listed and harms nobody.
     pub(crate) async fn refresh(&self) {
-        let _turn = self.refreshing.lock().await;
+        let _turn = self.sources.refreshing.lock().await;
         let mut listed = Vec::new();
         let mut notices = Vec::new();
         let mut unavailable = Vec::new();
         for (place, (source, tools)) in self
             .sources
+            .list
             .iter()
             .zip(self.list_sources().await)
             .enumerate()
@@ -309,13 +343,13 @@ impl HostInner {
                 declarations,
             });
         }
-        let settings = self.settings.load_full();
+        let settings = self.sources.settings.load_full();
         let (catalog, more) = Catalog::build(
             listed,
             self.tellable(unavailable),
             &**settings,
             &self.credentials,
-            &*self.redactor,
+            &*self.record.redactor,
         );
         notices.extend(more);
         let declarations: Vec<&Declaration> = catalog
@@ -324,15 +358,15 @@ impl HostInner {
             .map(|entry| entry.declaration())
             .collect();
         notices.extend(self.policy.notices(&declarations));
-        let there = |name: &String| self.sources.iter().any(|source| source.name() == name);
+        let there = |name: &String| self.sources.list.iter().any(|source| source.name() == name);
         let absent = settings
             .source_names()
             .into_iter()
             .filter(|name| !there(name));
         notices.extend(absent.map(|name| CatalogNotice::UnusedSource { name }));
-        notices.extend(self.state.rules_notices.iter().cloned());
-        *self.state.notices.lock() = notices;
-        self.state.catalog.store(Arc::new(catalog));
+        notices.extend(self.state.notices.rules.iter().cloned());
+        *self.state.notices.catalog.lock() = notices;
+        self.state.catalog.current.store(Arc::new(catalog));
         self.moved_on();
         // Where it fails, the first call that stands on it tries again, and does not run without.
         let _ = self.tell_catalog().await;
@@ -346,7 +380,7 @@ impl HostInner {
         notices: &mut Vec<CatalogNotice>,
     ) -> Vec<Declaration> {
         let before = declarations.len();
-        declarations.retain_mut(|declaration| self.redactor.declaration(declaration));
+        declarations.retain_mut(|declaration| self.record.redactor.declaration(declaration));
         let lost = before - declarations.len();
         if lost > 0 {
             let told = format!(
@@ -360,7 +394,8 @@ impl HostInner {
     /// Problems as they may be told: a source's words, cut to a length that somebody reads.
     fn tellable(&self, problems: Vec<SourceProblem>) -> Vec<SourceProblem> {
         let told = |text: String| -> String {
-            self.redactor
+            self.record
+                .redactor
                 .text(&text)
                 .chars()
                 .take(PROBLEM_CHARS)
@@ -377,8 +412,13 @@ impl HostInner {
 
     /// What surfaces are made of is no longer what it was.
     pub(crate) fn moved_on(&self) {
-        let generation = self.state.generation.fetch_add(1, Ordering::Release) + 1;
-        self.state.changes.send_replace(generation);
+        let generation = self
+            .state
+            .catalog
+            .generation
+            .fetch_add(1, Ordering::Release)
+            + 1;
+        self.state.catalog.changes.send_replace(generation);
     }
 
     /// Cancelled when the host takes no more calls.
@@ -392,7 +432,7 @@ impl HostInner {
     }
 
     pub(crate) fn keep_unheard(&self, unheard: HashMap<SessionId, Vec<RequestId>>) {
-        *self.state.unheard.lock() = unheard;
+        *self.state.calls.unheard.lock() = unheard;
     }
 }
 
@@ -404,7 +444,7 @@ impl Host {
 
     /// Every tool, whoever may see it.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.inner.state.catalog.load_full()
+        self.inner.state.catalog.current.load_full()
     }
 
     /// How long the journal had been left alone when this host started on it.
@@ -414,29 +454,32 @@ impl Host {
 
     /// What stands before everything this host writes or shows, for whoever writes or shows something beside it.
     pub fn redactor(&self) -> Arc<dyn Redactor> {
-        Arc::clone(&self.inner.redactor) as Arc<dyn Redactor>
+        Arc::clone(&self.inner.record.redactor) as Arc<dyn Redactor>
     }
 
     /// A text without what must not be written or shown.
     pub fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.inner.redactor.text(text)
+        self.inner.record.redactor.text(text)
     }
 
     /// Resolves whenever the catalog changed.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.inner.state.changes.subscribe()
+        self.inner.state.catalog.changes.subscribe()
     }
 
     /// Takes other settings for single tools and sources, and builds the catalog anew. Calls that are under way keep
     /// the settings they began with.
     pub async fn replace_settings(&self, settings: impl OperatorSettings) {
-        self.inner.settings.store(Arc::new(Box::new(settings)));
+        self.inner
+            .sources
+            .settings
+            .store(Arc::new(Box::new(settings)));
         self.inner.refresh().await;
     }
 
     /// What an operator should know about the catalog.
     pub fn notices(&self) -> Vec<CatalogNotice> {
-        self.inner.state.notices.lock().clone()
+        self.inner.state.notices.catalog.lock().clone()
     }
 
     /// The surface a session sees now.
@@ -446,7 +489,7 @@ impl Host {
 
     /// What became of the recording that it serves, where it serves one.
     pub fn replay_report(&self) -> Option<ReplayReport> {
-        self.inner.replay.as_ref().map(Player::report)
+        self.inner.record.replay.as_ref().map(Player::report)
     }
 
     /// The limits it was built with.
@@ -461,9 +504,9 @@ impl Host {
         Health {
             running,
             queued,
-            approvals: self.inner.questions.count(),
+            approvals: self.inner.approval.questions.count(),
             sessions: state.sessions.read().len(),
-            tools: state.catalog.load().entries().len(),
+            tools: state.catalog.current.load().entries().len(),
             journal_failing: self.inner.journal_failing(),
             shutting_down: state.closing.is_cancelled(),
         }
@@ -480,7 +523,8 @@ impl Host {
             .await
             .is_err()
         {
-            let running: Vec<Arc<LiveCall>> = state.running.lock().values().cloned().collect();
+            let running: Vec<Arc<LiveCall>> =
+                state.calls.running.lock().values().cloned().collect();
             for call in running {
                 call.cancel(crate::CancelReason::Shutdown, None);
             }
@@ -502,7 +546,7 @@ impl Host {
         sessions
             .iter()
             .for_each(|session| self.inner.let_go(session));
-        let closed = join_all(self.inner.sources.iter().map(|source| source.close()));
+        let closed = join_all(self.inner.sources.list.iter().map(|source| source.close()));
         if tokio::time::timeout(FAREWELL, closed).await.is_err() {
             tracing::warn!("some sources took too long to close");
         }

@@ -43,6 +43,11 @@ pub struct Session {
     rules: Mutex<SessionRules>,
     /// Calls that belong together.
     pub(crate) batches: Batches,
+    pub(crate) life: SessionLife,
+}
+
+/// Whether a session is in use, idle or ended.
+pub(crate) struct SessionLife {
     /// Calls that run here, and faces that hold the session open.
     pub(crate) running: AtomicUsize,
     last_used: Mutex<Instant>,
@@ -97,7 +102,7 @@ pub struct SessionGuard(Arc<Session>);
 impl Drop for SessionGuard {
     fn drop(&mut self) {
         self.0.touch();
-        self.0.running.fetch_sub(1, Ordering::Relaxed);
+        self.0.life.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -138,9 +143,11 @@ impl Session {
             }),
             rules: Mutex::default(),
             batches: Batches::default(),
-            running: AtomicUsize::new(0),
-            last_used: Mutex::new(Instant::now()),
-            is_ended: AtomicBool::new(false),
+            life: SessionLife {
+                running: AtomicUsize::new(0),
+                last_used: Mutex::new(Instant::now()),
+                is_ended: AtomicBool::new(false),
+            },
         }
     }
 
@@ -275,30 +282,30 @@ impl Session {
 
     /// Keeps the session in memory until the guard is dropped, however long nothing is called.
     pub fn stay(self: &Arc<Self>) -> SessionGuard {
-        self.running.fetch_add(1, Ordering::Relaxed);
+        self.life.running.fetch_add(1, Ordering::Relaxed);
         SessionGuard(Arc::clone(self))
     }
 
     pub(crate) fn touch(&self) {
-        *self.last_used.lock() = Instant::now();
+        *self.life.last_used.lock() = Instant::now();
     }
 
     pub(crate) fn idle_time(&self) -> Duration {
-        self.last_used.lock().elapsed()
+        self.life.last_used.lock().elapsed()
     }
 
     pub(crate) fn is_idle_for(&self, time: Duration) -> bool {
-        self.running.load(Ordering::Relaxed) == 0 && self.idle_time() >= time
+        self.life.running.load(Ordering::Relaxed) == 0 && self.idle_time() >= time
     }
 
     /// Whether it was closed: nothing runs in it any more, whoever still holds it.
     pub fn is_ended(&self) -> bool {
-        self.is_ended.load(Ordering::SeqCst)
+        self.life.is_ended.load(Ordering::SeqCst)
     }
 
     /// Closes it for new calls, for good. What runs is told to stop, and then its sources are closed.
     pub(crate) fn end(&self) {
-        self.is_ended.store(true, Ordering::SeqCst);
+        self.life.is_ended.store(true, Ordering::SeqCst);
     }
 
     /// Ends what the sources still run for this session.

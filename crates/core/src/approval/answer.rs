@@ -50,7 +50,7 @@ impl HostInner {
         by: Principal,
     ) -> Result<VerdictReceipt, ApprovalError> {
         let deciding = loop {
-            match self.questions.begin(id) {
+            match self.approval.questions.begin(id) {
                 VerdictAdmission::Deciding(deciding) => break deciding,
                 // Another answer is being written down. If it cannot be, this one has its turn.
                 VerdictAdmission::Busy(mut over) => {
@@ -176,7 +176,7 @@ impl HostInner {
 
     /// Where nobody waits, the answer is kept for a while.
     fn kept_until(&self, waiting: usize, at: Timestamp, body: &mut VerdictBody) -> Option<Instant> {
-        let Approvals::Ask { grant_for, .. } = self.approvals else {
+        let Approvals::Ask { grant_for, .. } = self.approval.mode else {
             return None;
         };
         if waiting > 0 {
@@ -213,7 +213,7 @@ impl HostInner {
         check_arguments(self, resolved, &input)?;
         let sensitive = resolved.entry.input().sensitive_pointers(arguments);
         let RedactedArguments { shown, .. } =
-            redaction::observable(&edited, &sensitive, &self.redactor);
+            redaction::observable(&edited, &sensitive, &self.record.redactor);
         body.redacted = !std::ptr::eq(shown.value(), edited.value());
         body.changed_fields = changed_fields(&request.arguments, arguments);
         body.changed_arguments = ArgumentChange::between(&request.arguments, shown.value());
@@ -263,7 +263,7 @@ impl HostInner {
         let mut strength = Strength::Committed;
         if let Some(kept) = weighed.remembered.clone() {
             strength = Strength::Synced;
-            let store = Arc::clone(&self.rules);
+            let store = Arc::clone(&self.approval.rules);
             blocking(move || store.remember(&kept)).await?;
         }
         let record = Record {
@@ -279,7 +279,7 @@ impl HostInner {
             return Ok(());
         };
         if let Some(kept) = weighed.remembered.clone() {
-            let store = Arc::clone(&self.rules);
+            let store = Arc::clone(&self.approval.rules);
             let id = kept.id;
             if let Err(error) = blocking(move || store.forget(&id)).await {
                 tracing::error!(%error, "a rule stays remembered although its approval could not be recorded");
@@ -341,7 +341,7 @@ impl HostInner {
         let Some(id) = row.record.invocation_id else {
             return Ok(None);
         };
-        let rows = self.journal.records_of(id).await?;
+        let rows = self.record.journal.records_of(id).await?;
         let has_started = rows
             .iter()
             .any(|row| row.record.kind == RecordKind::Started);
@@ -357,7 +357,7 @@ impl HostInner {
 
     /// What the record tells of a question that this host does not know.
     async fn on_record(&self, id: InvocationId) -> ApprovalError {
-        let rows = match self.journal.records_of(id).await {
+        let rows = match self.record.journal.records_of(id).await {
             Ok(rows) => rows,
             Err(error) => return error.into(),
         };

@@ -39,7 +39,7 @@ pub(crate) struct HashedCall<'a> {
 
 impl HashedCall<'_> {
     pub(crate) fn hashes(&self, host: &HostInner) -> CallHashes {
-        let salt = self.is_redacted.then_some(&host.questions.salt);
+        let salt = self.is_redacted.then_some(&host.approval.questions.salt);
         let of = |programs: &[ProgramFile]| {
             let declaration = self.resolved.entry.declaration();
             call_hash(
@@ -157,7 +157,8 @@ pub(crate) fn changed_programs(
         .filter(|earlier| earlier.asked.hash != hashes.whole);
     let earlier = earlier.map(|earlier| earlier.programs.clone());
     let kept = || {
-        host.questions
+        host.approval
+            .questions
             .files_of_kept_yes(call.session.principal(), hashes.without_files?)
     };
     // A record of before files were told has none, and nothing can be said about it.

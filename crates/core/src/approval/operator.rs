@@ -153,22 +153,22 @@ fn nothing_to_remember(asked: Option<&str>, offered: &[String]) -> String {
 impl Host {
     /// What waits for an answer, oldest first.
     pub fn approvals(&self) -> Vec<PermissionRequest> {
-        self.inner.questions.list()
+        self.inner.approval.questions.list()
     }
 
     /// One question that waits for an answer.
     pub fn approval(&self, id: InvocationId) -> Option<PermissionRequest> {
-        self.inner.questions.get(id)
+        self.inner.approval.questions.get(id)
     }
 
     /// What became of a question that does not wait any more, as far as this host remembers.
     pub fn closed_approval(&self, id: InvocationId) -> Option<QuestionClosure> {
-        self.inner.questions.closed(id)
+        self.inner.approval.questions.closed(id)
     }
 
     /// Resolves whenever a question came, went, or has other callers waiting.
     pub fn approval_changes(&self) -> watch::Receiver<u64> {
-        self.inner.questions.changes()
+        self.inner.approval.questions.changes()
     }
 
     /// Answers a question. The answer is on record before any call goes on with it; once begun it is carried
@@ -204,7 +204,7 @@ impl Host {
 
     /// Drops a remembered rule; `false` where there is none of that name.
     pub async fn forget(&self, id: &str) -> Result<bool, RuleStoreError> {
-        let store = Arc::clone(&self.inner.rules);
+        let store = Arc::clone(&self.inner.approval.rules);
         let name = id.to_owned();
         let found = blocking(move || store.forget(&name)).await?;
         self.inner.forget(id);
@@ -225,11 +225,11 @@ pub(crate) async fn blocking<T: Send + 'static>(
 
 /// Ends questions that nobody answers in time. Holds the host weakly: a dropped host is really gone.
 pub(crate) async fn watch_the_clock(host: Weak<HostInner>, closing: CancellationToken) {
-    let Some(mut changes) = host.upgrade().map(|host| host.questions.changes()) else {
+    let Some(mut changes) = host.upgrade().map(|host| host.approval.questions.changes()) else {
         return;
     };
     loop {
-        let Some(next) = host.upgrade().map(|host| host.questions.expire()) else {
+        let Some(next) = host.upgrade().map(|host| host.approval.questions.expire()) else {
             return;
         };
         let until_next = async {

@@ -56,7 +56,7 @@ impl StagePlan {
         let is_dry = mode == CallMode::Dry;
         let was_asked = call.asking.earlier.is_some();
         Self {
-            pre_hooks: match (&host.replay, was_asked) {
+            pre_hooks: match (&host.record.replay, was_asked) {
                 (Some(_), _) if !is_dry => StageStep::Replay,
                 (_, true) => StageStep::TakeUp,
                 (_, false) => StageStep::PreHooks,
@@ -66,7 +66,7 @@ impl StagePlan {
             } else {
                 StageStep::Decide
             },
-            await_approval: if is_dry && host.approvals != Approvals::Nobody {
+            await_approval: if is_dry && host.approval.mode != Approvals::Nobody {
                 StageStep::Stop
             } else {
                 StageStep::AwaitApproval

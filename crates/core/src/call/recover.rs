@@ -134,7 +134,7 @@ fn waits_for_siblings(place: &BatchPlace) -> bool {
 
 /// Finds what the last host left behind, and the number of the last record.
 async fn left_behind(host: &HostInner) -> Result<(LeftBehind, u64, Following), JournalError> {
-    let journal = &*host.journal;
+    let journal = &*host.record.journal;
     let start = journal.last_start().await?;
     let mut left = LeftBehind::default();
     let mut told = Following::default();
@@ -182,7 +182,11 @@ async fn still_there(
     told: Option<CatalogOnRecord>,
 ) -> Result<Option<CatalogOnRecord>, JournalError> {
     let Some(at) = told else { return Ok(None) };
-    let rows = host.journal.read(at.from.saturating_sub(1), 1).await?;
+    let rows = host
+        .record
+        .journal
+        .read(at.from.saturating_sub(1), 1)
+        .await?;
     let is_it = |row: &StoredRecord| row.seq == at.from && row.record.kind == RecordKind::Catalog;
     Ok(told.filter(|_| rows.first().is_some_and(is_it)))
 }
@@ -194,7 +198,7 @@ async fn unheard(
     open: &[OpenCall],
     end: u64,
 ) -> Result<HashMap<SessionId, Vec<RequestId>>, JournalError> {
-    let journal = &*host.journal;
+    let journal = &*host.record.journal;
     let oldest = crate::port::now() - UNHEARD_FOR;
     let mut kept: Vec<(SessionId, RequestId)> = Vec::new();
     let mut before = end;
@@ -250,7 +254,13 @@ struct GoesOn {
 /// Ends what cannot go on, marks the start, and lets the rest run. Called once, before the host takes calls.
 pub(crate) async fn recover(host: &Arc<HostInner>) -> Result<usize, JournalError> {
     let (mut left, end, told) = left_behind(host).await?;
-    if let Some(last) = host.journal.read(end.saturating_sub(1), 1).await?.first() {
+    if let Some(last) = host
+        .record
+        .journal
+        .read(end.saturating_sub(1), 1)
+        .await?
+        .first()
+    {
         host.note_last_record(last.record.at);
     }
     let mut open: Vec<OpenCall> = std::mem::take(&mut left.calls).into_values().collect();
@@ -260,7 +270,7 @@ pub(crate) async fn recover(host: &Arc<HostInner>) -> Result<usize, JournalError
     host.keep_unheard(unheard(host, &open, end).await?);
     let mut goes_on = GoesOn::default();
     for mut call in open {
-        match left.plan(&call, host.approvals, now) {
+        match left.plan(&call, host.approval.mode, now) {
             RecoveryAction::End(ending) => {
                 let mut ended = rebuild(host, &mut call).await;
                 ended.conclusion.ending = Some(ending);
@@ -351,7 +361,7 @@ async fn take_back(host: &Arc<HostInner>, mut question: LeftQuestion, now: Times
     if let Some((answer, until)) = question.kept_answer(now) {
         let Some(word) = answer.word() else { return };
         // The clock may have been set back while no host ran.
-        let most = match host.approvals {
+        let most = match host.approval.mode {
             Approvals::Ask { grant_for, .. } => grant_for,
             Approvals::Nobody => LONGEST,
         };
@@ -362,7 +372,7 @@ async fn take_back(host: &Arc<HostInner>, mut question: LeftQuestion, now: Times
         };
         let without_files = answer.without_files;
         let until = tokio::time::Instant::now() + left;
-        host.questions.keep(ApprovalGrant {
+        host.approval.questions.keep(ApprovalGrant {
             key,
             without_files,
             word,
@@ -372,7 +382,7 @@ async fn take_back(host: &Arc<HostInner>, mut question: LeftQuestion, now: Times
     }
     let recorded = &question.raised_by.call;
     let can_be_asked =
-        host.approvals != Approvals::Nobody && recorded.parent.is_none() && !recorded.redacted;
+        host.approval.mode != Approvals::Nobody && recorded.parent.is_none() && !recorded.redacted;
     let Some(asks) = question.raised_by.asks.take() else {
         return;
     };
@@ -431,7 +441,7 @@ async fn rebuild(host: &Arc<HostInner>, open: &mut OpenCall) -> PipelineCall {
         })
         .acknowledge(AcknowledgementTiming::Early)
         .run_in_background();
-    let live = LiveCall::new(open.id, &request, host.redactor.clone()).resumed();
+    let live = LiveCall::new(open.id, &request, host.record.redactor.clone()).resumed();
     let live = Arc::new(live.witnessed(&host.witnesses, &request, None));
     let mut call = PipelineCall::new(live, request, open.request.take());
     call.origin.face = std::mem::take(&mut open.call.face).into_owned();

@@ -42,7 +42,7 @@ fn tools_of(catalog: &Catalog) -> impl Iterator<Item = (&ToolId, [u8; 32])> {
 impl HostInner {
     /// Whether the record tells the catalog as it is now.
     pub(crate) fn is_told_by(&self, on_record: &CatalogOnRecord) -> bool {
-        self.state.catalog.load().digest().whole == on_record.digest
+        self.state.catalog.current.load().digest().whole == on_record.digest
     }
 
     /// The start is on record; what follows is of this host. `on_record` is what the hosts before it told last.
@@ -51,14 +51,14 @@ impl HostInner {
         on_record: Option<CatalogOnRecord>,
     ) -> Result<(), JournalError> {
         let same = on_record.filter(|on_record| self.is_told_by(on_record));
-        let catalog = self.state.catalog.load_full();
+        let catalog = self.state.catalog.current.load_full();
         let tools = match same {
             Some(_) => tools_of(&catalog)
                 .map(|(id, digest)| (id.clone(), digest))
                 .collect(),
             None => HashMap::new(),
         };
-        *self.state.declared.catalog.lock().await = Some(RecordedCatalog {
+        *self.state.catalog.declared.catalog.lock().await = Some(RecordedCatalog {
             on_record: same,
             tools,
         });
@@ -67,11 +67,11 @@ impl HostInner {
 
     /// Puts on record what can be called now, where the record says otherwise.
     pub(crate) async fn tell_catalog(&self) -> Result<(), JournalError> {
-        let mut told = self.state.declared.catalog.lock().await;
+        let mut told = self.state.catalog.declared.catalog.lock().await;
         let Some(told) = told.as_mut() else {
             return Ok(());
         };
-        let catalog = self.state.catalog.load_full();
+        let catalog = self.state.catalog.current.load_full();
         let digest = catalog.digest().whole;
         if told
             .on_record
@@ -86,8 +86,9 @@ impl HostInner {
             .iter()
             .zip(tools_of(&catalog))
             .filter(|(_, tool)| is_new(*tool));
-        let texts =
-            news.map(|(entry, _)| declared::tool_text(entry, &self.credentials, &*self.redactor));
+        let texts = news.map(|(entry, _)| {
+            declared::tool_text(entry, &self.credentials, &*self.record.redactor)
+        });
         let now: HashMap<ToolId, [u8; 32]> = tools_of(&catalog)
             .map(|(id, digest)| (id.clone(), digest))
             .collect();
@@ -117,7 +118,14 @@ impl HostInner {
     /// Puts a surface on record, with the catalog it looks at, unless this host did so before.
     pub(crate) async fn tell_surface(&self, surface: &Surface) -> Result<(), JournalError> {
         let write = || async {
-            if self.state.declared.surfaces.lock().contains(surface.id()) {
+            if self
+                .state
+                .catalog
+                .declared
+                .surfaces
+                .lock()
+                .contains(surface.id())
+            {
                 return Ok(());
             }
             self.tell_catalog().await?;
@@ -127,7 +135,7 @@ impl HostInner {
             );
             self.append(record(RecordKind::Surface, body), Strength::Committed)
                 .await?;
-            let mut told = self.state.declared.surfaces.lock();
+            let mut told = self.state.catalog.declared.surfaces.lock();
             if told.len() >= REMEMBERED_SURFACES {
                 told.clear();
             }

@@ -26,7 +26,7 @@ impl HostInner {
         way: DiscoveryWay,
     ) {
         let tools: Vec<ToolId> = shown.filter(|tool| !session.has_discovered(tool)).collect();
-        if tools.is_empty() || self.journal_room.check(session.principal()).is_err() {
+        if tools.is_empty() || self.record.journal_room.check(session.principal()).is_err() {
             return;
         }
         let expected = 64 + 32 * tools.len();
@@ -56,7 +56,7 @@ impl Host {
         let is_search = !filter.query.trim().is_empty();
         let mut preferred = Vec::new();
         if is_search {
-            for source in &self.inner.sources {
+            for source in &self.inner.sources.list {
                 if let Some(search) = source.search(&filter.query, filter.limit.unwrap_or(50)) {
                     let found = search.await;
                     let catalog = surface.catalog();

@@ -41,32 +41,41 @@ const MAX_DEPTH: usize = 8;
 /// How long a caller may take to answer what a running call asks.
 const CALLER_PATIENCE: Duration = Duration::from_secs(600);
 
-/// What a running call is given of its host.
-pub(crate) struct Port {
+/// A running call's port to its host.
+pub(crate) struct RunningCallPort {
     host: Arc<HostInner>,
     live: Arc<LiveCall>,
     session: Arc<Session>,
-    face: String,
-    correlation_id: Option<String>,
     tool: Option<ToolId>,
-    cautioned: bool,
-    /// The paths that the call was cautioned about one by one.
-    path_cautions: Vec<PathCaution>,
-    /// Who says which paths are kept from the call, as it was when the call began to run.
-    engine: Arc<dyn PolicyEngine>,
-    /// The resources that the call was decided on.
-    decided: Vec<ResourceUse>,
+    limits: PathLimits,
     profile: Option<SandboxProfile>,
     room: ResultSizePolicy,
     onward: Option<Onward>,
-    /// What its nested calls are told of it.
-    as_parent: Parent,
-    under_way: AtomicUsize,
-    /// How long its nested calls wait for a person's answer: whoever waits for this call waits for them.
-    nested_patience: Option<Duration>,
+    nested: NestedCallTerms,
 }
 
-impl Port {
+/// The paths that a running call may use.
+struct PathLimits {
+    is_cautioned: bool,
+    /// The paths that the call was cautioned about one by one.
+    cautions: Vec<PathCaution>,
+    /// The policy at the time when the call began to run.
+    engine: Arc<dyn PolicyEngine>,
+    /// The resources that the call was decided on.
+    decided: Vec<ResourceUse>,
+}
+
+/// What the calls that a running call makes inherit from it.
+struct NestedCallTerms {
+    parent: Parent,
+    under_way: AtomicUsize,
+    face: String,
+    correlation_id: Option<String>,
+    /// How long nested calls wait for an approval: callers that wait for this call wait for them, too.
+    patience: Option<Duration>,
+}
+
+impl RunningCallPort {
     pub(crate) fn of(
         host: &Arc<HostInner>,
         call: &PipelineCall,
@@ -78,50 +87,42 @@ impl Port {
         held.extend_from_slice(&effects.uses);
         let mut line = above.map(|parent| parent.line.clone()).unwrap_or_default();
         line.push(call.live.id);
-        let source = call
-            .findings
-            .resolved
-            .as_ref()
-            .map(|resolved| resolved.entry.source);
         persist::hold_back(host, call);
+        let resolved = call.findings.resolved.as_ref();
         Self {
             host: Arc::clone(host),
             live: Arc::clone(&call.live),
             session: Arc::clone(&call.session),
-            face: call.origin.face.clone(),
-            correlation_id: call.origin.correlation_id.clone(),
-            tool: call
-                .findings
-                .resolved
-                .as_ref()
-                .map(|resolved| resolved.entry.id().clone()),
-            cautioned: effects.caution.is_some(),
-            path_cautions: effects.path_cautions.clone(),
-            engine: host.engine(&call.session),
-            decided: effects.uses.clone(),
-            profile: call
-                .findings
-                .resolved
-                .as_ref()
-                .and_then(|resolved| resolved.entry.settings.execution.sandbox),
+            tool: resolved.map(|resolved| resolved.entry.id().clone()),
+            limits: PathLimits {
+                is_cautioned: effects.caution.is_some(),
+                cautions: effects.path_cautions.clone(),
+                engine: host.engine(&call.session),
+                decided: effects.uses.clone(),
+            },
+            profile: resolved.and_then(|resolved| resolved.entry.settings.execution.sandbox),
             room: persist::bounds(host, call),
             onward: Onward::of(call, effects),
-            as_parent: Parent {
-                id: call.live.id,
-                line,
-                source,
-                deadline,
-                held,
-                is_approved: rests_on_a_yes(call),
+            nested: NestedCallTerms {
+                parent: Parent {
+                    id: call.live.id,
+                    line,
+                    source: resolved.map(|resolved| resolved.entry.source),
+                    deadline,
+                    held,
+                    is_approved: rests_on_a_yes(call),
+                },
+                under_way: AtomicUsize::new(0),
+                face: call.origin.face.clone(),
+                correlation_id: call.origin.correlation_id.clone(),
+                patience: call.waits.nested_patience,
             },
-            under_way: AtomicUsize::new(0),
-            nested_patience: call.waits.nested_patience,
         }
     }
 
     /// A call that waited for itself, or for a call that waits for it, would wait for ever.
     fn check_not_above(&self, id: InvocationId) -> Result<(), ToolFailure> {
-        if self.as_parent.line.contains(&id) {
+        if self.nested.parent.line.contains(&id) {
             return Err(ToolFailure::invalid(format!(
                 "`{id}` is this very call, or one that it is part of"
             )));
@@ -130,28 +131,33 @@ impl Port {
     }
 
     async fn call(&self, nested: NestedCall) -> Result<ToolResult, ToolFailure> {
-        if self.as_parent.line.len() >= MAX_DEPTH {
+        if self.nested.parent.line.len() >= MAX_DEPTH {
             let message = format!("calls may make calls {} deep, and no deeper", MAX_DEPTH - 1);
             return Err(ToolFailure::of(ErrorClass::RateLimited, message)
                 .code("too_deep")
                 .untouched());
         }
-        if let Err(refusal) = self.host.journal_room.check(self.session.principal()) {
+        if let Err(refusal) = self
+            .host
+            .record
+            .journal_room
+            .check(self.session.principal())
+        {
             let message = refusal.told("bytes of the journal", "limits.journal");
             return Err(ToolFailure::of(ErrorClass::RateLimited, message)
                 .code("journal_share")
                 .untouched());
         }
         let limit = self.host.limits.scheduler.session_concurrency;
-        let _place = NestedCallPermit::take(&self.under_way, limit)?;
+        let _place = NestedCallPermit::take(&self.nested.under_way, limit)?;
         let mut request = CallRequest::new(
             Arc::clone(&self.session),
             nested.tool,
             ModelInput::Value(Arc::new(nested.arguments)),
         );
-        request.identity.correlation_id = self.correlation_id.clone();
+        request.identity.correlation_id = self.nested.correlation_id.clone();
         request.identity.trace = Some(Box::new(self.live.trace()));
-        request.times.patience = self.nested_patience.map(Patience::Approval);
+        request.times.patience = self.nested.patience.map(Patience::Approval);
         request
             .delivery
             .caller
@@ -159,17 +165,17 @@ impl Port {
         let live = LiveCall::new(
             InvocationId::new(),
             &request,
-            Arc::clone(&self.host.redactor),
+            Arc::clone(&self.host.record.redactor),
         );
-        let live = live.witnessed(&self.host.witnesses, &request, Some(self.as_parent.id));
+        let live = live.witnessed(&self.host.witnesses, &request, Some(self.nested.parent.id));
         let live = Arc::new(live.nested_in(self.live.token()));
         // What was a secret of this call is one of the calls that it makes with it.
         if let Some(own) = self.live.redactor().own {
             live.add_secrets(own.texts().to_vec());
         }
         let mut call = PipelineCall::new(Arc::clone(&live), request, None);
-        call.origin.face.clone_from(&self.face);
-        call.lineage.parent = Some(self.as_parent.clone());
+        call.origin.face.clone_from(&self.nested.face);
+        call.lineage.parent = Some(self.nested.parent.clone());
         call.lineage.is_step = nested.is_step;
         Ok(self
             .host
@@ -180,7 +186,7 @@ impl Port {
     }
 }
 
-impl Port {
+impl RunningCallPort {
     /// Asks whoever made the call. The answers are the caller's own words; what is asked comes from a tool, and passes
     /// the redactor like everything that a tool says.
     async fn ask_caller(
@@ -271,7 +277,7 @@ impl Drop for NestedCallPermit<'_> {
     }
 }
 
-impl CallPort for Port {
+impl CallPort for RunningCallPort {
     fn invocation_id(&self) -> InvocationId {
         self.live.id
     }
@@ -285,7 +291,7 @@ impl CallPort for Port {
     }
 
     fn deadline(&self) -> Instant {
-        self.as_parent.deadline
+        self.nested.parent.deadline
     }
 
     fn trace(&self) -> TraceContext {
@@ -318,7 +324,7 @@ impl CallPort for Port {
     }
 }
 
-impl CallerPort for Port {
+impl CallerPort for RunningCallPort {
     fn consultable(&self) -> ConsultKinds {
         self.live
             .caller
@@ -340,46 +346,56 @@ impl CallerPort for Port {
     }
 }
 
-impl CallRules for Port {
+impl CallRules for RunningCallPort {
     fn cautioned(&self) -> bool {
-        self.cautioned
+        self.limits.is_cautioned
     }
 
     fn cautioned_about(&self, path: &Path) -> bool {
         let key = path.to_str().map(ResourceKey::path);
-        self.cautioned
+        self.limits.is_cautioned
             || self
-                .path_cautions
+                .limits
+                .cautions
                 .iter()
                 .any(|known| Some(&known.key) == key.as_ref())
     }
 
     fn may_steer(&self, path: &Path) -> bool {
-        self.engine
+        self.limits
+            .engine
             .may_steer(path, self.session.principal(), crate::port::now())
     }
 
     fn has_path_rules(&self) -> bool {
-        self.engine.has_path_rules(self.session.principal())
+        self.limits.engine.has_path_rules(self.session.principal())
     }
 
     fn may_use(&self, path: &Path, access: ResourceAccess) -> bool {
         // What the decision was made on, a person's word included, is not asked about again.
         let key = path.to_str().map(ResourceKey::path);
         let decided = |one: &ResourceUse| one.access == access && key.as_ref() == Some(&one.key);
-        self.decided.iter().any(decided)
-            || self
-                .engine
-                .may_use(path, access, self.session.principal(), crate::port::now())
+        self.limits.decided.iter().any(decided)
+            || self.limits.engine.may_use(
+                path,
+                access,
+                self.session.principal(),
+                crate::port::now(),
+            )
     }
 
     fn kept_places(&self) -> Vec<PathBuf> {
-        self.engine.kept_places(self.session.principal())
+        self.limits.engine.kept_places(self.session.principal())
     }
 
     fn may_request(&self, method: &str, url: &str) -> bool {
-        let allows =
-            |onward: &Onward| onward.allows(&*self.engine, self.session.principal(), (method, url));
+        let allows = |onward: &Onward| {
+            onward.allows(
+                &*self.limits.engine,
+                self.session.principal(),
+                (method, url),
+            )
+        };
         self.onward.as_ref().is_none_or(allows)
     }
 
@@ -388,7 +404,7 @@ impl CallRules for Port {
     }
 }
 
-impl SiblingCalls for Port {
+impl SiblingCalls for RunningCallPort {
     fn callable(&self) -> Vec<CallableTool> {
         let surface = self.host.surface(&self.session);
         let visible = surface
@@ -440,7 +456,7 @@ impl SiblingCalls for Port {
     }
 }
 
-impl CallArtifactStore for Port {
+impl CallArtifactStore for RunningCallPort {
     fn create_artifact(
         &self,
         artifact: NewArtifact,
@@ -451,7 +467,7 @@ impl CallArtifactStore for Port {
             }
             let sink = RedactingArtifactSink::begin(
                 Arc::clone(&self.live),
-                &self.host.artifact_room,
+                &self.host.record.artifact_room,
                 artifact,
             )
             .await?;

@@ -153,7 +153,7 @@ fn bounds(host: &HostInner, entry: &CatalogEntry) -> Vec<ConcurrencyLimit> {
         .execution
         .concurrency
         .map(|most| (ConcurrencyLimitSubject::Tool(entry.id().clone()), most));
-    let built_in = || host.source_limits.get(entry.source.0).copied().flatten();
+    let built_in = || host.sources.limits.get(entry.source.0).copied().flatten();
     let source = entry.source_concurrency.or_else(built_in);
     let source = source.map(|most| (ConcurrencyLimitSubject::Source(entry.source), most));
     tool.into_iter()
@@ -232,7 +232,7 @@ pub(crate) async fn execute(
     decide::spend(call);
     let began = Instant::now();
     let live = Arc::clone(&call.live);
-    let context = CallContext::new(Arc::new(nested::Port::of(
+    let context = CallContext::new(Arc::new(nested::RunningCallPort::of(
         host,
         call,
         &effects,

@@ -23,7 +23,7 @@ impl HostInner {
         asking: Option<InvocationId>,
     ) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
         let about = self.find_artifact(id, sight, asking).await?;
-        artifacts::open(&*self.artifact_room.blobs, about).await
+        artifacts::open(&*self.record.artifact_room.blobs, about).await
     }
 
     async fn find_artifact(
@@ -36,7 +36,7 @@ impl HostInner {
         if let Some(live) = self.live(id.invocation, sight) {
             return live.artifacts.find(id, asking).ok_or_else(unknown);
         }
-        let rows = self.journal.records_of(id.invocation).await;
+        let rows = self.record.journal.records_of(id.invocation).await;
         let rows = rows.map_err(|error| ArtifactError::Storage(error.to_string()))?;
         let body = |row: &StoredRecord| row.record.read_body::<CallRecordBody<'static>>().ok();
         let first = rows.first().and_then(body).and_then(|body| body.call);

@@ -7,7 +7,10 @@ use toolpost_model::{
     PathRulesInForce, PrincipalName, Source, SourceFeed, SourceNotice, Tool, ToolSet, ToolSettings,
 };
 
-use super::{Host, HostInner, HostLimits, HostState, PolicyHolder};
+use super::{
+    CallsState, CatalogState, Host, HostApprovals, HostInner, HostLimits, HostRecord, HostSources,
+    HostState, NoticesState, PolicyHolder,
+};
 use crate::{
     approval::{
         Approvals, MemoryRules, Questions, RuleStore, operator,
@@ -34,24 +37,39 @@ use crate::{
 
 /// Puts a host together. Every port has an adapter in memory, so that `Host::builder().build()` is a whole host.
 pub struct HostBuilder {
-    sources: Vec<Arc<dyn Source>>,
+    sources: SourceParts,
+    guards: GuardParts,
+    record: RecordParts,
+    credentials: Vec<CredentialGrant>,
+    limits: HostLimits,
+    tenants: HashMap<PrincipalName, String>,
+}
+
+/// The sources of a host and the settings of their tools.
+struct SourceParts {
+    list: Vec<Arc<dyn Source>>,
+    limits: HashMap<String, usize>,
+    settings: Box<dyn OperatorSettings>,
+    require_shown: bool,
+}
+
+/// The parts that decide about calls or watch them.
+struct GuardParts {
     policy: Arc<dyn PolicyEngine>,
     authorities: Vec<Arc<dyn DecisionAuthority>>,
     hooks: Vec<Arc<dyn Hook>>,
     witnesses: Vec<Arc<dyn Witness>>,
+    approvals: Approvals,
+    rules: Arc<dyn RuleStore>,
+}
+
+/// Where calls are recorded, for how long, and the recording that is replayed.
+struct RecordParts {
     journal: Arc<dyn Journal>,
     blobs: Arc<dyn BlobStore>,
     redactor: Arc<dyn Redactor>,
-    credentials: Vec<CredentialGrant>,
-    limits: HostLimits,
-    settings: Box<dyn OperatorSettings>,
-    source_limits: HashMap<String, usize>,
-    require_shown: bool,
-    tenants: HashMap<PrincipalName, String>,
-    approvals: Approvals,
-    rules: Arc<dyn RuleStore>,
-    replay: Option<(Cassette, ReplayOptions)>,
     retention: Retention,
+    replay: Option<(Cassette, ReplayOptions)>,
 }
 
 /// Why a host cannot start.
@@ -68,38 +86,44 @@ pub enum HostError {
 impl HostBuilder {
     pub(super) fn new() -> Self {
         Self {
-            sources: Vec::new(),
-            policy: Arc::new(Policy::default()),
-            authorities: Vec::new(),
-            hooks: Vec::new(),
-            witnesses: Vec::new(),
-            journal: Arc::new(MemoryJournal::default()),
-            blobs: Arc::new(MemoryBlobs::default()),
-            redactor: Arc::new(KnownSecrets::default()),
+            sources: SourceParts {
+                list: Vec::new(),
+                limits: HashMap::new(),
+                settings: Box::new(HashMap::<String, ToolSettings>::new()),
+                require_shown: true,
+            },
+            guards: GuardParts {
+                policy: Arc::new(Policy::default()),
+                authorities: Vec::new(),
+                hooks: Vec::new(),
+                witnesses: Vec::new(),
+                approvals: Approvals::Nobody,
+                rules: Arc::new(MemoryRules::default()),
+            },
+            record: RecordParts {
+                journal: Arc::new(MemoryJournal::default()),
+                blobs: Arc::new(MemoryBlobs::default()),
+                redactor: Arc::new(KnownSecrets::default()),
+                retention: Retention::default(),
+                replay: None,
+            },
             credentials: Vec::new(),
             limits: HostLimits::default(),
-            settings: Box::new(HashMap::<String, ToolSettings>::new()),
-            source_limits: HashMap::new(),
-            require_shown: true,
             tenants: HashMap::new(),
-            approvals: Approvals::Nobody,
-            rules: Arc::new(MemoryRules::default()),
-            replay: None,
-            retention: Retention::default(),
         }
     }
 
     /// Adds a source. Of two tools that want one name, the earlier source's keeps it.
     #[must_use]
     pub fn source(mut self, source: impl Source) -> Self {
-        self.sources.push(Arc::new(source));
+        self.sources.list.push(Arc::new(source));
         self
     }
 
     /// Adds sources in their order, after those added before.
     #[must_use]
     pub fn sources(mut self, sources: impl IntoIterator<Item = Arc<dyn Source>>) -> Self {
-        self.sources.extend(sources);
+        self.sources.list.extend(sources);
         self
     }
 
@@ -112,7 +136,7 @@ impl HostBuilder {
     /// Who decides.
     #[must_use]
     pub fn policy(mut self, policy: impl PolicyEngine) -> Self {
-        self.policy = Arc::new(policy);
+        self.guards.policy = Arc::new(policy);
         self
     }
 
@@ -122,49 +146,49 @@ impl HostBuilder {
         mut self,
         authorities: impl IntoIterator<Item = Arc<dyn DecisionAuthority>>,
     ) -> Self {
-        self.authorities.extend(authorities);
+        self.guards.authorities.extend(authorities);
         self
     }
 
     /// Adds a hook; hooks see calls in the order they were added.
     #[must_use]
     pub fn hook(mut self, hook: impl Hook) -> Self {
-        self.hooks.push(Arc::new(hook));
+        self.guards.hooks.push(Arc::new(hook));
         self
     }
 
     /// Adds hooks in their order, after those added before.
     #[must_use]
     pub fn hooks(mut self, hooks: impl IntoIterator<Item = Arc<dyn Hook>>) -> Self {
-        self.hooks.extend(hooks);
+        self.guards.hooks.extend(hooks);
         self
     }
 
     /// Adds somebody who hears of every call.
     #[must_use]
     pub fn witness(mut self, witness: Arc<dyn Witness>) -> Self {
-        self.witnesses.push(witness);
+        self.guards.witnesses.push(witness);
         self
     }
 
     /// Where records go.
     #[must_use]
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
-        self.journal = journal;
+        self.record.journal = journal;
         self
     }
 
     /// Where results go that are too large for a record.
     #[must_use]
     pub fn blobs(mut self, blobs: Arc<dyn BlobStore>) -> Self {
-        self.blobs = blobs;
+        self.record.blobs = blobs;
         self
     }
 
     /// What is taken out of everything that is written or shown.
     #[must_use]
     pub fn redactor(mut self, redactor: impl Redactor) -> Self {
-        self.redactor = Arc::new(redactor);
+        self.record.redactor = Arc::new(redactor);
         self
     }
 
@@ -186,35 +210,35 @@ impl HostBuilder {
     /// The operator's settings for single tools.
     #[must_use]
     pub fn settings(mut self, settings: impl OperatorSettings) -> Self {
-        self.settings = Box::new(settings);
+        self.sources.settings = Box::new(settings);
         self
     }
 
     /// How many calls of one source's tools run at the same time, by the source's name.
     #[must_use]
     pub fn source_limit(mut self, source: impl Into<String>, concurrency: usize) -> Self {
-        self.source_limits.insert(source.into(), concurrency);
+        self.sources.limits.insert(source.into(), concurrency);
         self
     }
 
     /// Whether a deferred tool must be shown in a session before it can be called there.
     #[must_use]
     pub fn require_shown(mut self, require: bool) -> Self {
-        self.require_shown = require;
+        self.sources.require_shown = require;
         self
     }
 
     /// Whether a person can be asked.
     #[must_use]
     pub fn approvals(mut self, approvals: Approvals) -> Self {
-        self.approvals = approvals.bounded();
+        self.guards.approvals = approvals.bounded();
         self
     }
 
     /// Where rules are kept that a person wanted to be remembered.
     #[must_use]
     pub fn rule_store(mut self, store: Arc<dyn RuleStore>) -> Self {
-        self.rules = store;
+        self.guards.rules = store;
         self
     }
 
@@ -222,13 +246,13 @@ impl HostBuilder {
     /// person is asked. A call that was not recorded fails with the code `not_recorded`.
     #[must_use]
     pub fn replay(mut self, cassette: Cassette, options: ReplayOptions) -> Self {
-        self.replay = Some((cassette, options));
+        self.record.replay = Some((cassette, options));
         self
     }
 
     /// Puts what was recorded in the place of what was configured.
     fn take_up_recording(&mut self) -> Result<Option<Player>, HostError> {
-        let Some((mut cassette, options)) = self.replay.take() else {
+        let Some((mut cassette, options)) = self.record.replay.take() else {
             return Ok(None);
         };
         let ReplayScene {
@@ -236,14 +260,14 @@ impl HostBuilder {
             policy,
             settings,
         } = ReplayScene::of(&mut cassette);
-        self.sources = vec![Arc::new(source)];
-        self.policy = Arc::new(policy);
-        self.settings = Box::new(settings);
-        self.hooks.clear();
-        self.authorities.clear();
-        self.witnesses.clear();
-        self.approvals = Approvals::Nobody;
-        self.rules = Arc::new(MemoryRules::default());
+        self.sources.list = vec![Arc::new(source)];
+        self.guards.policy = Arc::new(policy);
+        self.sources.settings = Box::new(settings);
+        self.guards.hooks.clear();
+        self.guards.authorities.clear();
+        self.guards.witnesses.clear();
+        self.guards.approvals = Approvals::Nobody;
+        self.guards.rules = Arc::new(MemoryRules::default());
         Ok(Some(Player::new(&cassette, options)?))
     }
 
@@ -257,7 +281,7 @@ impl HostBuilder {
     /// How long records stay. Without this, for ever.
     #[must_use]
     pub fn retention(mut self, retention: Retention) -> Self {
-        self.retention = retention;
+        self.record.retention = retention;
         self
     }
 
@@ -267,65 +291,88 @@ impl HostBuilder {
         let FoundRules {
             rules: remembered,
             notices: rules_notices,
-        } = remembered::load(&self.rules, &*self.journal).await;
-        let limit_of = |source: &Arc<dyn Source>| self.source_limits.get(source.name()).copied();
+        } = remembered::load(&self.guards.rules, &*self.record.journal).await;
+        let SourceParts {
+            list,
+            limits,
+            settings,
+            require_shown,
+        } = self.sources;
+        let limit_of = |source: &Arc<dyn Source>| limits.get(source.name()).copied();
         let inner = Arc::new(HostInner {
-            source_limits: self.sources.iter().map(limit_of).collect(),
             scheduler: Scheduler::new(self.limits.scheduler, self.limits.shares),
-            sources: self.sources,
-            policy: PolicyHolder::new(self.policy, remembered, Authorities::new(self.authorities)),
-            approvals: self.approvals,
-            questions: Questions::new(self.limits.approvals),
-            rules: self.rules,
-            hooks: self.hooks,
-            witnesses: Witnesses::new(self.witnesses),
-            replay,
-            journal_room: JournalRoom::new(self.limits.shares, &*self.journal),
-            journal: self.journal,
-            artifact_room: ArtifactRoom::new(self.limits.shares, self.blobs),
-            redactor: HostRedactor::new(self.redactor),
+            sources: HostSources {
+                limits: list.iter().map(limit_of).collect(),
+                list,
+                require_shown,
+                settings: ArcSwap::from_pointee(settings),
+                refreshing: Default::default(),
+            },
+            policy: PolicyHolder::new(
+                self.guards.policy,
+                remembered,
+                Authorities::new(self.guards.authorities),
+            ),
+            approval: HostApprovals {
+                mode: self.guards.approvals,
+                questions: Questions::new(self.limits.approvals),
+                rules: self.guards.rules,
+            },
+            hooks: self.guards.hooks,
+            witnesses: Witnesses::new(self.guards.witnesses),
+            record: HostRecord {
+                journal_room: JournalRoom::new(self.limits.shares, &*self.record.journal),
+                journal: self.record.journal,
+                artifact_room: ArtifactRoom::new(self.limits.shares, self.record.blobs),
+                redactor: HostRedactor::new(self.record.redactor),
+                replay,
+            },
             credentials: Credentials::new(self.credentials),
             limits: self.limits,
-            require_shown: self.require_shown,
             tenants: self.tenants,
-            settings: ArcSwap::from_pointee(self.settings),
-            refreshing: Default::default(),
             state: HostState {
-                catalog: ArcSwap::from_pointee(Catalog::empty()),
-                generation: 0.into(),
-                changes: Default::default(),
-                unheard: Default::default(),
-                notices: Default::default(),
-                rules_notices,
-                surfaces: Default::default(),
-                declared: Default::default(),
+                catalog: CatalogState {
+                    current: ArcSwap::from_pointee(Catalog::empty()),
+                    generation: 0.into(),
+                    changes: Default::default(),
+                    surfaces: Default::default(),
+                    declared: Default::default(),
+                    refresh: Default::default(),
+                },
                 sessions: Default::default(),
-                running: Default::default(),
+                calls: CallsState::default(),
+                notices: NoticesState {
+                    catalog: Default::default(),
+                    rules: rules_notices,
+                    news: Default::default(),
+                },
                 journal_failing: false.into(),
                 tasks: Default::default(),
                 closing: Default::default(),
                 away: Default::default(),
-                refresh: Default::default(),
-                news: Default::default(),
             },
         });
         connect(&inner);
         // Where it cannot be measured it cannot be written either, and says so itself.
-        let _ = inner.journal_room.measure(&*inner.journal).await;
+        let _ = inner
+            .record
+            .journal_room
+            .measure(&*inner.record.journal)
+            .await;
         inner.refresh().await;
         tokio::spawn(operator::watch_the_clock(
             Arc::downgrade(&inner),
             inner.state.closing.clone(),
         ));
         recover::recover(&inner).await?;
-        if self.retention.is_any() {
+        if self.record.retention.is_any() {
             let host = Arc::downgrade(&inner);
             let closing = inner.state.closing.clone();
             // A shutdown waits for it, so that the journal is nobody's when the host is gone.
             inner
                 .state
                 .tasks
-                .spawn(schedule::keep_to(self.retention, host, closing));
+                .spawn(schedule::keep_to(self.record.retention, host, closing));
         }
         Ok(Host { inner })
     }
@@ -333,10 +380,10 @@ impl HostBuilder {
 
 /// Listens to the sources. The task holds the host weakly: a dropped host is really gone.
 fn connect(inner: &Arc<HostInner>) {
-    for source in &inner.sources {
-        let refresh = Arc::clone(&inner.state.refresh);
-        let redactor = Arc::clone(&inner.redactor);
-        let (name, news): (Arc<str>, _) = (source.name().into(), inner.state.news.clone());
+    for source in &inner.sources.list {
+        let refresh = Arc::clone(&inner.state.catalog.refresh);
+        let redactor = Arc::clone(&inner.record.redactor);
+        let (name, news): (Arc<str>, _) = (source.name().into(), inner.state.notices.news.clone());
         let feed = SourceFeed::new(move |notice| match notice {
             SourceNotice::ToolsChanged => refresh.notify_one(),
             SourceNotice::ResourcesChanged
@@ -352,7 +399,7 @@ fn connect(inner: &Arc<HostInner>) {
     }
     let host = Arc::downgrade(inner);
     let closing = inner.state.closing.clone();
-    let refresh = Arc::clone(&inner.state.refresh);
+    let refresh = Arc::clone(&inner.state.catalog.refresh);
     tokio::spawn(async move {
         loop {
             tokio::select! {
@@ -360,7 +407,7 @@ fn connect(inner: &Arc<HostInner>) {
                 () = refresh.notified() => {
                     let Some(held) = host.upgrade() else { return };
                     held.refresh().await;
-                    for notice in held.state.notices.lock().iter() {
+                    for notice in held.state.notices.catalog.lock().iter() {
                         tracing::warn!("{notice}");
                     }
                 }

@@ -31,7 +31,11 @@ use crate::{
 impl HostInner {
     /// The part of a new call that others may touch, with whoever hears of every call.
     fn begun(&self, request: &CallRequest) -> LiveCall {
-        let live = LiveCall::new(InvocationId::new(), request, Arc::clone(&self.redactor));
+        let live = LiveCall::new(
+            InvocationId::new(),
+            request,
+            Arc::clone(&self.record.redactor),
+        );
         live.witnessed(&self.witnesses, request, None)
     }
 
@@ -135,7 +139,7 @@ impl HostInner {
 
     /// A request id that is a secret, or holds one, is known by its hash: the same id still finds the same call.
     fn recordable(&self, id: RequestId) -> RequestId {
-        match self.redactor.text(id.as_str()) {
+        match self.record.redactor.text(id.as_str()) {
             Cow::Borrowed(_) => id,
             Cow::Owned(_) => redaction::hidden(&id),
         }
@@ -147,10 +151,11 @@ impl HostInner {
         session: &Session,
         id: &RequestId,
     ) -> Result<Option<StoredRecord>, JournalError> {
-        match self.journal.find_request(session.id(), id).await? {
+        match self.record.journal.find_request(session.id(), id).await? {
             Some(row) => Ok(Some(row)),
             None => {
-                self.journal
+                self.record
+                    .journal
                     .find_request(session.id(), &redaction::hidden(id))
                     .await
             }
@@ -176,7 +181,7 @@ impl HostInner {
         &self,
         id: InvocationId,
     ) -> Result<Option<CallRecordBody<'static>>, JournalError> {
-        let rows = self.journal.records_of(id).await?;
+        let rows = self.record.journal.records_of(id).await?;
         // The answer to its question may stand behind a call's end, and is not its end.
         let of_call = rows
             .iter()
@@ -201,7 +206,7 @@ impl Host {
             let ending = result::canceled_before_start(CancelReason::SessionClosed);
             return self.ended(live, request, ending).await;
         }
-        if let Err(refusal) = inner.journal_room.check(request.session.principal()) {
+        if let Err(refusal) = inner.record.journal_room.check(request.session.principal()) {
             let call = PipelineCall::new(live, request, None);
             return CallHandle::ready(refuse(inner, call, result::journal_share(&refusal)));
         }
@@ -334,6 +339,7 @@ impl Host {
     pub fn unheard(&self, session: &SessionId) -> Vec<RequestId> {
         self.inner
             .state
+            .calls
             .unheard
             .lock()
             .remove(session)
@@ -360,6 +366,7 @@ impl Host {
         let inner = &self.inner;
         let elsewhere = request.identity.request_id.is_some() || request.delivery.background;
         let is_refused = inner
+            .record
             .journal_room
             .check(request.session.principal())
             .is_err();
@@ -399,7 +406,7 @@ impl Host {
         let live = Arc::new(LiveCall::new(
             InvocationId::new(),
             &request,
-            Arc::clone(&self.inner.redactor),
+            Arc::clone(&self.inner.record.redactor),
         ));
         let mut call = PipelineCall::new(live, request, None);
         rehearse(&self.inner, &mut call).await;
@@ -418,10 +425,11 @@ struct RunningCallGuard {
 impl RunningCallGuard {
     fn begin(host: &Arc<HostInner>, call: &PipelineCall) -> Self {
         host.state
+            .calls
             .running
             .lock()
             .insert(call.live.id, Arc::clone(&call.live));
-        call.session.running.fetch_add(1, Ordering::Relaxed);
+        call.session.life.running.fetch_add(1, Ordering::Relaxed);
         // A session that is being closed looks for its calls once; whoever comes later stops by itself.
         if call.session.is_ended() {
             call.live.cancel(CancelReason::SessionClosed, None);
@@ -439,9 +447,9 @@ impl Drop for RunningCallGuard {
     fn drop(&mut self) {
         self.live.accepted();
         drop(self.live.take_listener());
-        self.host.state.running.lock().remove(&self.live.id);
+        self.host.state.calls.running.lock().remove(&self.live.id);
         self.live.over();
-        self.session.running.fetch_sub(1, Ordering::Relaxed);
+        self.session.life.running.fetch_sub(1, Ordering::Relaxed);
         if let Some(id) = &self.request {
             self.session.release(id);
         }

@@ -70,7 +70,7 @@ impl HostInner {
         id: InvocationId,
         sight: CallVisibility<'_>,
     ) -> Option<Arc<LiveCall>> {
-        let live = self.state.running.lock().get(&id).cloned();
+        let live = self.state.calls.running.lock().get(&id).cloned();
         live.filter(|live| sight.shows(live.principal()))
     }
 
@@ -95,7 +95,7 @@ impl HostInner {
                 result: None,
             }));
         }
-        let rows = self.journal.records_of(id).await?;
+        let rows = self.record.journal.records_of(id).await?;
         // The answer to its question may stand behind a call's end, and is not its end.
         let of_call = rows
             .iter()
@@ -167,6 +167,7 @@ impl Host {
         limit: usize,
     ) -> Result<SessionPage, JournalError> {
         self.inner
+            .record
             .journal
             .of_session(session.id(), after, limit)
             .await
@@ -174,14 +175,14 @@ impl Host {
 
     /// The same of all sessions. For operators: who asks is for the caller to check.
     pub async fn records(&self, after: u64, limit: usize) -> Result<SessionPage, JournalError> {
-        let rows = self.inner.journal.read(after, limit).await?;
+        let rows = self.inner.record.journal.read(after, limit).await?;
         let up_to = rows.last().map_or(after, |row| row.seq);
         Ok(SessionPage { rows, up_to })
     }
 
     /// Where the record ends and where it begins.
     pub async fn journal_head(&self) -> Result<JournalHead, JournalError> {
-        self.inner.journal.head().await
+        self.inner.record.journal.head().await
     }
 
     /// Waits for the end of a call, but not longer than `most`, and tells where it stands then. Agents see their own

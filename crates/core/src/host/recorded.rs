@@ -27,7 +27,7 @@ impl Host {
         id: InvocationId,
         viewer: &Principal,
     ) -> Result<Option<CallOnRecord>, JournalError> {
-        let rows = self.inner.journal.records_of(id).await?;
+        let rows = self.inner.record.journal.records_of(id).await?;
         Ok(CallOnRecord::of(&rows)
             .filter(|call| CallVisibility::ByRole(viewer).shows(&call.principal)))
     }
@@ -35,7 +35,7 @@ impl Host {
     /// The calls on record that a query wants, newest first: whose they are is for [`recorded_call`](Self::recorded_call)
     /// to check.
     pub async fn find_calls(&self, query: Query) -> Result<Vec<FoundCall>, JournalError> {
-        let rows = self.inner.journal.find(query).await?;
+        let rows = self.inner.record.journal.find(query).await?;
         let found = |row: StoredRecord| {
             let invocation_id = row.record.invocation_id?;
             let session_id = row.record.session_id?;
@@ -51,7 +51,7 @@ impl Host {
     /// Resolves when a call does not run here, or not any more. Whoever waits like this waits for no answer: a call that
     /// a person is being asked about stays open for the next host.
     pub async fn no_longer_runs(&self, id: InvocationId) {
-        let live = self.inner.state.running.lock().get(&id).cloned();
+        let live = self.inner.state.calls.running.lock().get(&id).cloned();
         if let Some(live) = live {
             live.wait_over().await;
         }

@@ -134,7 +134,7 @@ impl HostInner {
                     id.clone(),
                     principal.clone(),
                     request,
-                    self.sources.len(),
+                    self.sources.list.len(),
                     SessionOrigin::Earlier,
                 ))
             }
@@ -172,7 +172,7 @@ impl HostInner {
         {
             self.make_room(&owner)?;
             let request = self.of_tenant(&owner, SurfaceRequest::default());
-            let sources = self.sources.len();
+            let sources = self.sources.list.len();
             return Ok(self.keep(Session::new(
                 id.clone(),
                 owner,
@@ -199,7 +199,12 @@ impl HostInner {
                 Err(unknown())
             };
         }
-        let row = self.journal.find_session(id).await?.ok_or_else(unknown)?;
+        let row = self
+            .record
+            .journal
+            .find_session(id)
+            .await?
+            .ok_or_else(unknown)?;
         if row.record.kind != RecordKind::SessionOpened {
             return Err(unknown());
         }
@@ -213,7 +218,7 @@ impl HostInner {
         }
         self.make_room(&owner)?;
         let surface = self.of_tenant(&owner, body.surface);
-        let sources = self.sources.len();
+        let sources = self.sources.list.len();
         let session = Session::new(id.clone(), owner, surface, sources, SessionOrigin::Earlier);
         Ok(self.keep(session.with_credential(body.credential)))
     }
@@ -263,7 +268,7 @@ impl Host {
             serde_json::to_string(&body).unwrap_or_default(),
         );
         self.inner.append(opened, Strength::Committed).await?;
-        let sources = self.inner.sources.len();
+        let sources = self.inner.sources.list.len();
         let session = Session::new(id, principal, request, sources, SessionOrigin::Opened);
         Ok(self.inner.keep(session.with_credential(credential)))
     }
@@ -278,7 +283,7 @@ impl Host {
     ) -> Result<Arc<Session>, SessionError> {
         match self.session(&id, principal).await {
             Err(SessionError::Unknown(id)) if self.inner.known(&id).is_none() => {
-                if self.inner.journal.find_session(&id).await?.is_some() {
+                if self.inner.record.journal.find_session(&id).await?.is_some() {
                     return Err(SessionError::Unknown(id));
                 }
                 let session = self
@@ -319,7 +324,7 @@ impl Host {
             Some(session) => session,
             None => {
                 let request = self.inner.of_tenant(principal, SurfaceRequest::default());
-                let sources = self.inner.sources.len();
+                let sources = self.inner.sources.list.len();
                 self.inner.keep(Session::new(
                     id,
                     principal.clone(),
@@ -348,7 +353,15 @@ impl Host {
             return Err(SessionError::Default);
         }
         session.end();
-        let running: Vec<_> = self.inner.state.running.lock().values().cloned().collect();
+        let running: Vec<_> = self
+            .inner
+            .state
+            .calls
+            .running
+            .lock()
+            .values()
+            .cloned()
+            .collect();
         for call in running.iter().filter(|call| call.is_of(session.id())) {
             call.cancel(CancelReason::SessionClosed, None);
         }

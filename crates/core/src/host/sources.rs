@@ -70,6 +70,7 @@ impl HostInner {
     pub(crate) async fn freshen_sources(self: &Arc<Self>) {
         let asked: Vec<_> = self
             .sources
+            .list
             .iter()
             .filter_map(|source| source.freshen())
             .collect();
@@ -84,7 +85,7 @@ impl HostInner {
 
     /// The tools of every source, in the order of the sources. A slow one delays the others by no more than its patience.
     pub(super) async fn list_sources(&self) -> Vec<Result<Vec<Declaration>, SourceError>> {
-        join_all(self.sources.iter().map(|source| list(&**source))).await
+        join_all(self.sources.list.iter().map(|source| list(&**source))).await
     }
 }
 
@@ -180,7 +181,13 @@ impl Host {
                 health,
             }
         };
-        self.inner.sources.iter().enumerate().map(report).collect()
+        self.inner
+            .sources
+            .list
+            .iter()
+            .enumerate()
+            .map(report)
+            .collect()
     }
 
     /// What the sources offer beside tools to a session, by their names. Only what the session could call the tools for:
@@ -190,6 +197,7 @@ impl Host {
         let offered = self
             .inner
             .sources
+            .list
             .iter()
             .enumerate()
             .map(|(place, source)| {
@@ -215,6 +223,7 @@ impl Host {
         let Some(found) = self
             .inner
             .sources
+            .list
             .iter()
             .find(|known| known.name() == source)
         else {
@@ -231,6 +240,6 @@ impl Host {
 
     /// What sources tell from now on. A reader that falls behind loses the oldest.
     pub fn news(&self) -> broadcast::Receiver<SourceNews> {
-        self.inner.state.news.0.subscribe()
+        self.inner.state.notices.news.0.subscribe()
     }
 }

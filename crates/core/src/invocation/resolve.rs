@@ -45,7 +45,7 @@ pub(crate) async fn resolve(host: &HostInner, call: &mut PipelineCall, way: Call
     };
     let opening = call
         .session
-        .open(entry.source, &*host.sources[entry.source.0]);
+        .open(entry.source, &*host.sources.list[entry.source.0]);
     let source = match patiently(host, call, opening).await {
         Ok(Ok(source)) => source,
         Ok(Err(error)) => return StageExit::End(result::source_unavailable(&error)),

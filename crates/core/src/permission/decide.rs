@@ -258,7 +258,7 @@ pub(crate) async fn await_approval(
     if is_covered(host, call) {
         return admitted(call);
     }
-    match (way, host.approvals) {
+    match (way, host.approval.mode) {
         (CallMode::Recovered, _) => StageExit::End(result::restarted(
             "a person would have to be asked, and its caller is gone",
         )),
@@ -315,7 +315,11 @@ async fn ask(
         let Some(draft) = approval::draft(call, &*engine, &terms) else {
             return lost_its_way();
         };
-        match host.questions.enter(draft, call.live.id, &call.session) {
+        match host
+            .approval
+            .questions
+            .enter(draft, call.live.id, &call.session)
+        {
             QuestionAdmission::New(seat) => {
                 if let Err(ending) = put_on_record(host, call, &seat, hashes).await {
                     return StageExit::End(ending);
@@ -391,7 +395,7 @@ pub(crate) async fn ask_again(host: &HostInner, call: &mut PipelineCall) {
     }
     let terms = terms(call, hashes, SignedDuration::ZERO);
     if let Some(draft) = approval::draft(call, &*host.engine(&call.session), &terms) {
-        host.questions.restore(draft);
+        host.approval.questions.restore(draft);
     }
 }
 
@@ -637,7 +641,7 @@ pub(crate) fn give_back(host: &HostInner, call: &mut PipelineCall) {
             ..
         })
     );
-    let late = match (grant.take(), call.asking.asked, host.approvals) {
+    let late = match (grant.take(), call.asking.asked, host.approval.mode) {
         (Some(late), _, _) => late,
         // A yes to an earlier question of this call says nothing about the one it asked since.
         (None, Some(asked), Approvals::Ask { grant_for, .. })
@@ -659,6 +663,6 @@ pub(crate) fn give_back(host: &HostInner, call: &mut PipelineCall) {
         (None, _, _) => return,
     };
     if late.until > Instant::now() {
-        host.questions.keep(late);
+        host.approval.questions.keep(late);
     }
 }

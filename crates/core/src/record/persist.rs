@@ -58,7 +58,7 @@ pub(crate) async fn keep(host: &HostInner, call: &mut PipelineCall, result: &mut
         call.live.emit(EventBody::Kept(piece));
     }
     for part in std::mem::take(&mut call.conclusion.unkept) {
-        match artifacts::keep(&host.artifact_room, call.session.principal(), &part).await {
+        match artifacts::keep(&host.record.artifact_room, call.session.principal(), &part).await {
             Ok(piece) => {
                 call.live.artifacts.add(piece.clone());
                 result.artifacts.push(piece);

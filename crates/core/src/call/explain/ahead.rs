@@ -43,7 +43,7 @@ pub(super) fn changes(
                 "the hook that stopped it lets it pass",
             )]
         }
-        ErrorClass::PermissionDenied if error.retry.needs_approval => match host.approvals {
+        ErrorClass::PermissionDenied if error.retry.needs_approval => match host.approval.mode {
             Approvals::Nobody => {
                 let text = "somebody is there to be asked: `toolpost serve` asks operators";
                 vec![DecisionChange::other(DecisionChangeKind::Answer, text)]

@@ -292,7 +292,7 @@ pub(super) fn of(
                 mode: decision.mode,
                 considered: account.considered,
                 left_out: account.left_out,
-                approval_timeout_ms: match host.approvals {
+                approval_timeout_ms: match host.approval.mode {
                     Approvals::Nobody => None,
                     Approvals::Ask { timeout, .. } => u64::try_from(timeout.as_millis()).ok(),
                 },
@@ -315,7 +315,7 @@ fn declaration(
         tool_id: entry.id().clone(),
         name: entry.name().to_owned(),
         matched_by: call.matched_by()?,
-        source: host.sources.get(entry.source.0)?.name().to_owned(),
+        source: host.sources.list.get(entry.source.0)?.name().to_owned(),
         lifecycle: entry.declaration().lifecycle.clone(),
     })
 }
@@ -440,11 +440,11 @@ fn persistence(host: &HostInner, call: &PipelineCall) -> PersistenceLayer {
     ];
     let kept = not_kept.is_none().then(|| {
         let is_operator = call.session.principal().role == PrincipalRole::Operator;
-        let (place, folder) = match host.artifact_room.blobs.place() {
+        let (place, folder) = match host.record.artifact_room.blobs.place() {
             StoragePlace::Memory => (KeptIn::Memory, None),
             StoragePlace::Folder(path) => (KeptIn::Folder, Some(path).filter(|_| is_operator)),
         };
-        let bytes = host.artifact_room.blobs.room();
+        let bytes = host.record.artifact_room.blobs.room();
         KeptPlan {
             place,
             folder,

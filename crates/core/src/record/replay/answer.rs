@@ -20,7 +20,7 @@ use crate::{
 
 /// Finds the recorded answer.
 pub(crate) async fn answer(host: &HostInner, call: &mut PipelineCall, way: CallMode) -> StageExit {
-    let Some(player) = &host.replay else {
+    let Some(player) = &host.record.replay else {
         return lost_its_way();
     };
     let played = player.answer(&GivenCall {

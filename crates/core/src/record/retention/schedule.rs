@@ -49,14 +49,25 @@ impl HostInner {
             session_idle: self.limits.session_idle,
             sessions: self.opened_sessions(),
         };
-        match prune(&*self.journal, &retention.due(now), &needed, |_, _| {}).await {
+        match prune(
+            &*self.record.journal,
+            &retention.due(now),
+            &needed,
+            |_, _| {},
+        )
+        .await
+        {
             Ok(report) if report.records > 0 => {
                 tracing::info!(
                     records = report.records,
                     up_to = report.up_to,
                     "old records were removed"
                 );
-                let _ = self.journal_room.measure(&*self.journal).await;
+                let _ = self
+                    .record
+                    .journal_room
+                    .measure(&*self.record.journal)
+                    .await;
             }
             Ok(_) => {}
             // What is due stays due; the appends themselves tell whether the journal is well.
