@@ -13,6 +13,7 @@ mod question;
 mod registry;
 pub(crate) mod remembered;
 mod rules;
+pub(crate) mod wait;
 
 use std::time::Duration;
 

@@ -11,23 +11,21 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
 
-use toolpost_model::{Effects, ErrorClass, Stage, ToolResult};
+use toolpost_model::Stage;
 
 pub(crate) use plan::CallMode;
 use plan::{StagePlan, StageStep};
 
 use crate::{
+    approval::wait,
     execution::{deadline, run},
     hooks::{after, before},
     host::HostInner,
     invocation::{OnRecord, PipelineCall, RecordedResult, resolve, validate},
     permission::decide,
-    record::{
-        journal::{RecordKind, Strength},
-        persist, rendering,
-        replay::answer as replay,
-    },
+    record::{persist, replay::answer as replay},
     result::{self, CallEnding},
+    scheduling::admit,
 };
 
 /// What a step leads to.
@@ -52,7 +50,7 @@ pub(crate) async fn drive(
         call.conclusion.ending = Some(result::panicked(&deadline::panic_text(&*panic), safe));
         call.progress.stage = Stage::Map;
     }
-    decide::give_back(host, call);
+    wait::give_back(host, call);
     call.live.flush_output();
     call.enter();
     let replayed = replay::result(call);
@@ -66,7 +64,7 @@ pub(crate) async fn drive(
     after::post_hooks(host, call, &mut result, mode).await;
     call.progress.stage = Stage::Persist;
     call.enter();
-    let answer = persist(host, call, result).await;
+    let answer = persist::persist(host, call, result).await;
     call.progress.stage = Stage::Emit;
     call.enter();
     call.live
@@ -91,11 +89,11 @@ async fn travel(host: &Arc<HostInner>, call: &mut PipelineCall, mode: CallMode) 
             StageStep::Observe => resolve::observe(host, call, mode).await,
             StageStep::PreHooks => before::pre_hooks(host, call, mode).await,
             StageStep::Replay => replay::answer(host, call, mode).await,
-            StageStep::TakeUp => decide::take_up(host, call),
+            StageStep::TakeUp => wait::take_up(host, call),
             StageStep::Decide => decide::decide(host, call, mode).await,
-            StageStep::DecideResumed => decide::decide_resumed(host, call, mode).await,
-            StageStep::AwaitApproval => decide::await_approval(host, call, mode).await,
-            StageStep::Admit => run::admit(host, call, mode).await,
+            StageStep::DecideResumed => wait::decide_resumed(host, call, mode).await,
+            StageStep::AwaitApproval => wait::await_approval(host, call, mode).await,
+            StageStep::Admit => admit::admit(host, call, mode).await,
             StageStep::Execute => run::execute(host, call, mode).await,
             StageStep::Stop => return,
         };
@@ -126,34 +124,6 @@ pub(crate) fn refuse(
     call.live.tell_end(answer.result(), None);
     drop(call.live.take_listener());
     answer
-}
-
-/// Keeps what is too large to show and commits the end, then makes the answer. A record never contradicts an answer: where the end cannot be
-/// written, the answer says so instead of what the tool said.
-async fn persist(
-    host: &HostInner,
-    call: &mut PipelineCall,
-    mut result: ToolResult,
-) -> Arc<RecordedResult> {
-    persist::keep(host, call, &mut result).await;
-    let answer = RecordedResult::without_secrets(result, &call.live.redactor());
-    let record = rendering::record(call, RecordKind::Ended, Some(&answer));
-    match host.append(record, Strength::Committed).await {
-        Ok(()) => answer,
-        // Nothing had run, so the answer claims nothing that the missing record would have to back.
-        Err(_) if answer.result().error_class() == Some(ErrorClass::JournalUnavailable) => answer,
-        Err(error) => {
-            let safe = call
-                .findings
-                .effects
-                .as_ref()
-                .is_none_or(Effects::may_run_again);
-            call.conclusion.ending = Some(result::end_not_recorded(&error, safe));
-            // Without a record nothing tells who may read it.
-            call.live.artifacts.withhold();
-            RecordedResult::of(result::map(call, persist::room(host, call)))
-        }
-    }
 }
 
 /// A step found something missing that an earlier step must have left. Never seen; said aloud if it is.

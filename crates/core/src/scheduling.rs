@@ -12,6 +12,7 @@
 //! calls never wait for one another in a circle. Nested calls are the exception: they come while the call above them
 //! holds something. They overtake everybody, and one that would close a circle is refused.
 
+pub(crate) mod admit;
 pub(crate) mod batch;
 mod circle;
 mod locks;

@@ -18,13 +18,13 @@ use super::{CallMode, drive, rehearse};
 use crate::{
     approval::{
         ApprovalAnswer, ApprovalGrant, Approvals, LONGEST, OneUse, QuestionKey, RecoveredQuestion,
+        wait,
     },
     host::HostInner,
     invocation::{
         AcknowledgementTiming, CallRequest, CallTimeLimits, LiveCall, OnRecord, PipelineCall,
         RequestIdentity,
     },
-    permission::decide,
     record::{
         body::{CatalogOnRecord, HostStartBody, RecordedLimits},
         declared::Following,
@@ -413,7 +413,7 @@ async fn take_back(host: &Arc<HostInner>, mut question: LeftQuestion, now: Times
 
 async fn ask_once_more(host: &Arc<HostInner>, call: &mut PipelineCall) {
     rehearse(host, call).await;
-    decide::ask_again(host, call).await;
+    wait::ask_again(host, call).await;
 }
 
 async fn rebuild(host: &Arc<HostInner>, open: &mut OpenCall) -> PipelineCall {

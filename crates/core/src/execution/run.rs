@@ -1,7 +1,7 @@
-//! The turn of a call and its work: admit, execute.
+//! The run of a call whose turn has come.
 
 use std::{
-    sync::{Arc, OnceLock},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -12,158 +12,25 @@ use super::{
     nested,
 };
 use crate::{
-    approval::coverage,
-    call::{CallMode, StageExit, explain, lost_its_way},
-    catalog::CatalogEntry,
+    approval::{coverage, wait},
+    call::{CallMode, StageExit, lost_its_way},
     host::HostInner,
     invocation::{
         CancelReason, LateAnswer, OnRecord, PipelineCall,
-        patience::{out_of_patience, time_left},
+        patience::time_left,
         resolve::{accept, owes_acknowledgement},
     },
-    permission::decide::{self, effects},
+    permission::decide::effects,
     record::{
         journal::{RecordKind, Strength},
         rendering,
     },
     result::{self, CallEnding},
-    scheduling::{
-        AdmissionRequest, ConcurrencyLimit, ConcurrencyLimitSubject, Outlook, Permit, QueueFull,
-        batch::turn,
-    },
+    scheduling::admit::QUICK,
 };
-
-/// A call that ends within this time is acknowledged by its end.
-pub(crate) const QUICK: Duration = Duration::from_millis(2);
 
 /// A decision is made again when the facts changed while the call waited, but not for ever.
 const MAX_DECISIONS: usize = 3;
-
-/// Waits for the calls of its batch, then for a slot and for the resources.
-pub(crate) async fn admit(host: &HostInner, call: &mut PipelineCall, way: CallMode) -> StageExit {
-    let began = Instant::now();
-    if let Err(ending) = turn::await_turn(host, call, way).await {
-        call.progress.queued += began.elapsed();
-        return StageExit::End(ending);
-    }
-    let (Some(effects), Some(resolved)) = (call.findings.effects.clone(), &call.findings.resolved)
-    else {
-        return lost_its_way();
-    };
-    let live = Arc::clone(&call.live);
-    let session = Arc::clone(&call.session);
-    let parent = call.lineage.parent.clone();
-    if effects.unscheduled {
-        return take_turn(call, host.scheduler.hold(session.principal(), session.id()));
-    }
-    let wanted = AdmissionRequest {
-        call: live.id,
-        principal: session.principal(),
-        session: session.id(),
-        effects: &effects,
-        alone: runs_alone(&resolved.entry, &effects),
-        parent: parent.as_ref(),
-        bounds: bounds(host, &resolved.entry),
-    };
-    call.progress.met.alone = wanted.alone;
-    let waited_for = OnceLock::new();
-    let admission = host.scheduler.admit(wanted, |reasons| {
-        live.say_queued();
-        let _ = waited_for.set(reasons);
-    });
-    let mut admission = std::pin::pin!(admission);
-    let admitted = loop {
-        let owes = owes_acknowledgement(call, way);
-        tokio::select! {
-            biased;
-            admitted = &mut admission => break Ok(admitted),
-            () = live.token().cancelled() => {
-                let reason = live.cancel_reason().unwrap_or(CancelReason::Requested);
-                break Err(result::canceled_before_start(reason));
-            }
-            () = out_of_patience(call) => break Err(result::still_queued()),
-            () = tokio::time::sleep(QUICK), if owes => {
-                if let Err(ending) = accept(host, call).await {
-                    break Err(ending);
-                }
-            }
-        }
-    };
-    call.progress.queued += began.elapsed();
-    if let Some(reasons) = waited_for.get() {
-        // A call whose facts changed waits once more; both are told.
-        let redactor = live.redactor();
-        call.progress
-            .met
-            .waited_for
-            .extend(reasons.iter().cloned().map(|mut reason| {
-                reason.clean(|key| explain::clean_key(&redactor, key));
-                reason
-            }));
-    }
-    match admitted {
-        Ok(admitted) => take_turn(call, admitted),
-        Err(ending) => StageExit::End(ending),
-    }
-}
-
-/// What a call that came now would have to wait for.
-pub(crate) fn look_ahead(
-    host: &HostInner,
-    call: &PipelineCall,
-) -> Option<Result<Outlook, QueueFull>> {
-    let effects = call.findings.effects.as_ref()?;
-    let resolved = call.findings.resolved.as_ref()?;
-    (!effects.unscheduled).then(|| {
-        host.scheduler.look(AdmissionRequest {
-            call: call.live.id,
-            principal: call.session.principal(),
-            session: call.session.id(),
-            effects,
-            alone: runs_alone(&resolved.entry, effects),
-            parent: call.lineage.parent.as_ref(),
-            bounds: bounds(host, &resolved.entry),
-        })
-    })
-}
-
-/// As its effects say, unless the operator said otherwise.
-fn runs_alone(entry: &CatalogEntry, effects: &Effects) -> bool {
-    entry
-        .settings
-        .execution
-        .exclusive
-        .unwrap_or(!effects.concurrency_safe)
-}
-
-fn take_turn(call: &mut PipelineCall, admitted: Result<Permit, QueueFull>) -> StageExit {
-    match admitted {
-        Ok(permit) => {
-            call.turn.permit = Some(permit);
-            StageExit::Next(Stage::Execute)
-        }
-        Err(full) => StageExit::End(result::queue_full(&full)),
-    }
-}
-
-/// The limits that the operator set for the tool and for its source. Of neither can nothing run.
-fn bounds(host: &HostInner, entry: &CatalogEntry) -> Vec<ConcurrencyLimit> {
-    let tool = entry
-        .settings
-        .execution
-        .concurrency
-        .map(|most| (ConcurrencyLimitSubject::Tool(entry.id().clone()), most));
-    let built_in = || host.sources.limits.get(entry.source.0).copied().flatten();
-    let source = entry.source_concurrency.or_else(built_in);
-    let source = source.map(|most| (ConcurrencyLimitSubject::Source(entry.source), most));
-    tool.into_iter()
-        .chain(source)
-        .map(|(on, most)| ConcurrencyLimit {
-            on,
-            most: most.max(1),
-        })
-        .collect()
-}
 
 /// Runs the tool. The only place that does.
 pub(crate) async fn execute(
@@ -229,7 +96,7 @@ pub(crate) async fn execute(
         call.progress.on_record = OnRecord::Started;
         call.live.accepted();
     }
-    decide::spend(call);
+    wait::spend(call);
     let began = Instant::now();
     let live = Arc::clone(&call.live);
     let context = CallContext::new(Arc::new(nested::RunningCallPort::of(

@@ -1,18 +1,52 @@
 //! The persist step: what a result is too large to show is written away before the call's end is recorded.
 
+use std::sync::Arc;
+
 use toolpost_model::{
-    ArtifactError, Disposition, EventBody, LogLevel, PersistStrategy, ResultContent, ToolResult,
-    Visibility,
+    ArtifactError, Disposition, Effects, ErrorClass, EventBody, LogLevel, PersistStrategy,
+    ResultContent, ToolResult, Visibility,
 };
 
-use super::artifacts;
+use super::{
+    artifacts,
+    journal::{RecordKind, Strength},
+    rendering,
+};
 use crate::{
     hooks::run,
     host::HostInner,
-    invocation::PipelineCall,
-    result::{ResultReaderTools, ResultSizePolicy, Unkept},
+    invocation::{PipelineCall, RecordedResult},
+    result::{self, ResultReaderTools, ResultSizePolicy, Unkept},
     session::Session,
 };
+
+/// Keeps what is too large to show and commits the end, then makes the answer. A record never contradicts an answer: where the end cannot be
+/// written, the answer says so instead of what the tool said.
+pub(crate) async fn persist(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    mut result: ToolResult,
+) -> Arc<RecordedResult> {
+    keep(host, call, &mut result).await;
+    let answer = RecordedResult::without_secrets(result, &call.live.redactor());
+    let record = rendering::record(call, RecordKind::Ended, Some(&answer));
+    match host.append(record, Strength::Committed).await {
+        Ok(()) => answer,
+        // Nothing had run, so the answer claims nothing that the missing record would have to back.
+        Err(_) if answer.result().error_class() == Some(ErrorClass::JournalUnavailable) => answer,
+        Err(error) => {
+            let safe = call
+                .findings
+                .effects
+                .as_ref()
+                .is_none_or(Effects::may_run_again);
+            call.conclusion.ending = Some(result::end_not_recorded(&error, safe));
+            // Without a record nothing tells who may read it.
+            call.live.artifacts.withhold();
+            RecordedResult::of(result::map(call, room(host, call)))
+        }
+    }
+}
 
 /// How much of the call's result is shown, and what becomes of the rest.
 pub(crate) fn room(host: &HostInner, call: &PipelineCall) -> ResultSizePolicy {

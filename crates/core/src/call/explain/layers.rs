@@ -11,7 +11,6 @@ use toolpost_model::{
 use crate::{
     approval::Approvals,
     catalog::{CatalogEntry, Surface},
-    execution::run,
     hooks::{self, InputMutation},
     host::HostInner,
     invocation::{CallDeadline, MatchedBy, PipelineCall, ResolvedTool, patience},
@@ -379,7 +378,7 @@ fn invocation(call: &PipelineCall, error: Option<&ToolError>) -> InvocationLayer
 
 fn scheduling(host: &HostInner, call: &PipelineCall) -> Option<SchedulingLayer> {
     let unscheduled = call.findings.effects.as_ref()?.unscheduled;
-    let (now, refused) = match run::look_ahead(host, call) {
+    let (now, refused) = match crate::scheduling::admit::look_ahead(host, call) {
         None => (None, None),
         Some(Ok(outlook)) => (Some(outlook), None),
         Some(Err(full)) => (None, Some(full.to_string())),

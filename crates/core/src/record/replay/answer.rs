@@ -9,13 +9,13 @@ use toolpost_model::{
 use super::{GivenCall, Pace, ReplayMiss};
 use crate::{
     call::{CallMode, StageExit, lost_its_way},
-    execution::run::QUICK,
     host::HostInner,
     invocation::{
         PipelineCall, micros,
         resolve::{accept, owes_acknowledgement},
     },
     result::{CallEnding, EndedBy, FailureContent},
+    scheduling::admit::QUICK,
 };
 
 /// Finds the recorded answer.

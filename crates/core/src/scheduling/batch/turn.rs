@@ -5,7 +5,6 @@ use toolpost_model::{ErrorClass, Outcome};
 use super::{BatchCallEnd, BatchMember, BatchTurn};
 use crate::{
     call::CallMode,
-    execution::run::QUICK,
     host::HostInner,
     invocation::{
         CancelReason, PipelineCall, RecordedResult,
@@ -14,6 +13,7 @@ use crate::{
     },
     result::{self, CallEnding},
     scheduling::WaitReason,
+    scheduling::admit::QUICK,
 };
 
 /// Takes the call's place in its batch. One that cannot have it ends before it begins.

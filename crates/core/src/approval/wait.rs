@@ -1,0 +1,502 @@
+//! The stage between the decision and the schedule: a call that must be approved raises its question, waits for the
+//! answer and goes on with it, also in the next host.
+
+use jiff::SignedDuration;
+use serde_json::Value;
+use tokio::time::Instant;
+use toolpost_model::{
+    ApprovalStatus, Arguments, Behavior, CallInput, EventBody, InvocationId, Outcome,
+    PermissionInput, PrincipalName, Stage,
+};
+
+use crate::{
+    approval::{
+        self, ApprovalAnswer, ApprovalGrant, Approvals, CallApproval, KeptVerdictFlag, No, OneUse,
+        QuestionAdmission, QuestionKey, QuestionLeaveReason, QuestionLeaveReply, QuestionWaiter,
+        Terms, Yes,
+        coverage::{CallHashes, changed_programs, hashes, is_covered, look_at_programs},
+    },
+    call::{CallMode, StageExit, lost_its_way},
+    hooks::{InputMutation, changed_fields},
+    host::HostInner,
+    invocation::{
+        CancelReason, OnRecord, ParkedQuestion, PipelineCall, micros,
+        patience::out_of_patience_for_answer, resolve::show, validate::validate,
+    },
+    permission::decide::{decide, override_by_approval},
+    record::{
+        body::RecordedQuestion,
+        journal::{RecordKind, Strength},
+        rendering,
+    },
+    result::{self, CallEnding},
+};
+
+/// Decides on a call whose question an earlier host raised.
+pub(crate) async fn decide_resumed(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: CallMode,
+) -> StageExit {
+    let step = decide(host, call, way).await;
+    still_asked(host, call).await.unwrap_or(step)
+}
+
+/// A call that was asked about in an earlier life is asked about still, whatever allows it now: what asked may have
+/// been a hook, and hooks see a call once.
+async fn still_asked(host: &HostInner, call: &mut PipelineCall) -> Option<StageExit> {
+    let is_allowed = call
+        .findings
+        .decision
+        .as_ref()
+        .is_some_and(|decision| decision.behavior == Behavior::Allow);
+    if !is_allowed || call.asking.earlier.is_none() {
+        return None;
+    }
+    if let Err(ending) = look_at_programs(call).await {
+        return Some(StageExit::End(ending));
+    }
+    if is_covered(host, call) {
+        return None;
+    }
+    call.findings.decision = call
+        .asking
+        .earlier
+        .as_ref()
+        .map(|earlier| earlier.decision.clone());
+    Some(StageExit::Next(Stage::AwaitApproval))
+}
+
+/// Goes on with a call of an earlier life where its hooks left it.
+pub(crate) fn take_up(host: &HostInner, call: &mut PipelineCall) -> StageExit {
+    let answered = call
+        .asking
+        .earlier
+        .as_ref()
+        .and_then(|earlier| earlier.answer.clone());
+    let Some((yes, one_use)) = answered else {
+        let Some(input) = &call.inputs.call else {
+            return lost_its_way();
+        };
+        call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
+        return StageExit::Next(Stage::Decide);
+    };
+    go_on(host, call, yes, one_use, None)
+}
+
+/// Waits for a person's word, where there is a person.
+pub(crate) async fn await_approval(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: CallMode,
+) -> StageExit {
+    if let Err(ending) = look_at_programs(call).await {
+        return StageExit::End(ending);
+    }
+    let (Some(resolved), Some(decision), Some(hashes)) = (
+        &call.findings.resolved,
+        &call.findings.decision,
+        hashes(host, call),
+    ) else {
+        return lost_its_way();
+    };
+    let name = resolved.entry.label();
+    if is_covered(host, call) {
+        return admitted(call);
+    }
+    match (way, host.approval.mode) {
+        (CallMode::Recovered, _) => StageExit::End(result::restarted(
+            "a person would have to be asked, and its caller is gone",
+        )),
+        (CallMode::Live(_) | CallMode::Resumed | CallMode::Dry, Approvals::Nobody) => {
+            StageExit::End(result::nobody_to_ask(name, decision))
+        }
+        (CallMode::Live(_) | CallMode::Resumed | CallMode::Dry, Approvals::Ask { timeout, .. }) => {
+            let timeout = SignedDuration::try_from(timeout).unwrap_or(SignedDuration::MAX);
+            ask(host, call, hashes, timeout).await
+        }
+    }
+}
+
+/// A person approved exactly this. The decision tells both: what asked, and who said yes.
+fn admitted(call: &mut PipelineCall) -> StageExit {
+    if let (Some(decision), Some(approval)) = (&mut call.findings.decision, &call.asking.approval) {
+        let yes = &approval.yes;
+        let text = format!(
+            "{} approved it (question {})",
+            yes.by,
+            approval::short(yes.ask_id)
+        );
+        override_by_approval(decision, Behavior::Allow, text);
+    }
+    StageExit::Next(Stage::Admit)
+}
+
+/// Asks, and waits for what comes of it.
+async fn ask(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    hashes: CallHashes,
+    timeout: SignedDuration,
+) -> StageExit {
+    let changed = changed_programs(host, call, hashes);
+    let mut seat = loop {
+        let engine = host.engine(&call.session);
+        let terms = Terms {
+            changed_programs: changed.clone(),
+            ..terms(call, hashes, timeout)
+        };
+        let Some(draft) = approval::draft(call, &*engine, &terms) else {
+            return lost_its_way();
+        };
+        match host
+            .approval
+            .questions
+            .enter(draft, call.live.id, &call.session)
+        {
+            QuestionAdmission::New(seat) => {
+                if let Err(ending) = put_on_record(host, call, &seat, hashes).await {
+                    return StageExit::End(ending);
+                }
+                seat.open();
+                break seat;
+            }
+            QuestionAdmission::Joined(seat) => {
+                if let Err(ending) = put_on_record(host, call, &seat, hashes).await {
+                    return StageExit::End(ending);
+                }
+                break seat;
+            }
+            QuestionAdmission::Late(late) => {
+                give_back(host, call);
+                return take_late(host, call, late);
+            }
+            // As long as the journal takes for one record.
+            QuestionAdmission::Busy(mut over) => {
+                let _ = over.changed().await;
+            }
+            QuestionAdmission::Full(full) => {
+                return StageExit::End(result::too_many_questions(&full));
+            }
+        }
+    };
+    let ask_id = seat.request().ask_id;
+    let expires_at = seat.request().expires_at;
+    call.live.emit(EventBody::Approval(ApprovalStatus::Pending {
+        ask_id,
+        expires_at,
+    }));
+    call.live.parking().park(ParkedQuestion {
+        ask_id,
+        expires_at,
+        since: Instant::now(),
+    });
+    let word = wait(host, call, &mut seat).await;
+    // A call that its host leaves open stays parked: its callers must not take the answer they get for its end.
+    if !call.asking.left_open {
+        call.live.parking().unpark();
+    }
+    match word {
+        Ok(ApprovalAnswer::Yes(yes)) => {
+            give_back(host, call);
+            go_on(host, call, yes, OneUse(false), None)
+        }
+        Ok(ApprovalAnswer::No(no)) => refused(call, no, KeptVerdictFlag::No),
+        Ok(ApprovalAnswer::Expired) => StageExit::End(result::approval_expired(name(call), ask_id)),
+        Err(ending) => StageExit::End(ending),
+    }
+}
+
+fn name(call: &PipelineCall) -> &str {
+    call.findings
+        .resolved
+        .as_ref()
+        .map_or(call.live.tool.as_str(), |resolved| resolved.entry.label())
+}
+
+/// Puts the question of a call that was told to come again back on the table. Where the facts are others now, that
+/// question is gone: the call asks anew when it comes.
+pub(crate) async fn ask_again(host: &HostInner, call: &mut PipelineCall) {
+    let asked = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
+    if call.progress.stage != Stage::AwaitApproval || look_at_programs(call).await.is_err() {
+        return;
+    }
+    let (Some(asked), Some(hashes)) = (asked, hashes(host, call)) else {
+        return;
+    };
+    if asked.hash != hashes.whole {
+        return;
+    }
+    let terms = terms(call, hashes, SignedDuration::ZERO);
+    if let Some(draft) = approval::draft(call, &*host.engine(&call.session), &terms) {
+        host.approval.questions.restore(draft);
+    }
+}
+
+/// One id, one question: what a person saw under an id is what an answer to that id is about. So a call whose facts
+/// changed asks under a new id, and one that asks as it did in an earlier life keeps its id and its time.
+fn terms(call: &PipelineCall, hashes: CallHashes, timeout: SignedDuration) -> Terms {
+    let now = crate::port::now();
+    let earlier = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
+    if let Some(asked) =
+        earlier.filter(|asked| asked.hash == hashes.whole && call.asking.asked.is_none())
+    {
+        // The clock may have been set back while no host ran: nobody gets more time than they had.
+        let whole = asked.expires_at.duration_since(asked.asked_at);
+        let left = asked
+            .expires_at
+            .duration_since(now)
+            .clamp(SignedDuration::ZERO, whole.abs());
+        let deadline = Instant::now() + left.unsigned_abs();
+        return Terms {
+            ask_id: asked.ask_id,
+            hashes,
+            asked_at: asked.asked_at,
+            expires_at: asked.expires_at,
+            deadline,
+            changed_programs: Vec::new(),
+        };
+    }
+    let is_first = earlier.is_none() && call.asking.asked.is_none();
+    let ask_id = if is_first {
+        call.live.id
+    } else {
+        InvocationId::new()
+    };
+    let deadline = Instant::now() + timeout.unsigned_abs();
+    let expires_at = now + timeout;
+    Terms {
+        ask_id,
+        hashes,
+        asked_at: now,
+        expires_at,
+        deadline,
+        changed_programs: Vec::new(),
+    }
+}
+
+/// Nobody sees a question that is not on record.
+async fn put_on_record(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    seat: &QuestionWaiter,
+    hashes: CallHashes,
+) -> Result<(), CallEnding> {
+    let request = seat.request();
+    let asked = RecordedQuestion {
+        ask_id: request.ask_id,
+        hash: request.call_hash,
+        without_files: hashes.without_files,
+        asked_at: request.asked_at,
+        expires_at: request.expires_at,
+    };
+    let is_known = call
+        .asking
+        .earlier
+        .as_ref()
+        .is_some_and(|earlier| earlier.asked == asked);
+    call.asking.asked = Some(asked);
+    if !is_known {
+        let record = rendering::record(call, RecordKind::Asked, None);
+        host.append(record, Strength::Committed)
+            .await
+            .map_err(|error| result::journal_refuses(&error))?;
+        if call.progress.on_record == OnRecord::Nothing {
+            call.progress.on_record = OnRecord::Accepted;
+        }
+    }
+    call.live.accepted();
+    Ok(())
+}
+
+/// What ends the waiting beside an answer.
+enum ApprovalInterruption {
+    Canceled,
+    PatienceOver,
+    HostGoes,
+}
+
+async fn interrupted(
+    host: &HostInner,
+    call: &PipelineCall,
+    asked: Instant,
+) -> ApprovalInterruption {
+    tokio::select! {
+        biased;
+        () = call.live.token().cancelled() => ApprovalInterruption::Canceled,
+        () = host.closing().cancelled() => ApprovalInterruption::HostGoes,
+        () = out_of_patience_for_answer(call, asked) => ApprovalInterruption::PatienceOver,
+    }
+}
+
+async fn wait(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    seat: &mut QuestionWaiter,
+) -> Result<ApprovalAnswer, CallEnding> {
+    let ask_id = seat.request().ask_id;
+    let asked = Instant::now();
+    loop {
+        let cause = tokio::select! {
+            biased;
+            word = seat.word() => return Ok(word),
+            cause = interrupted(host, call, asked) => cause,
+        };
+        let why = match cause {
+            ApprovalInterruption::Canceled => QuestionLeaveReason::GivenUp,
+            ApprovalInterruption::PatienceOver | ApprovalInterruption::HostGoes => {
+                QuestionLeaveReason::ForNow
+            }
+        };
+        if seat.leave(why) == QuestionLeaveReply::NotNow {
+            // An answer is being written down, and it is for this call too. Should that fail, it leaves then.
+            seat.changed().await;
+            continue;
+        }
+        return Err(match cause {
+            ApprovalInterruption::Canceled => result::canceled_before_start(
+                call.live.cancel_reason().unwrap_or(CancelReason::Requested),
+            ),
+            ApprovalInterruption::PatienceOver => result::approval_pending(name(call), ask_id),
+            ApprovalInterruption::HostGoes => {
+                // Whoever waits is told to come again, and that is its end on record. A call that nobody waits for
+                // needs no answer now: it stays open, and the next host goes on with it.
+                call.asking.left_open = !call.live.is_awaited();
+                result::approval_pending(name(call), ask_id)
+            }
+        });
+    }
+}
+
+/// The answer came before the call did: its caller had stopped waiting and comes again.
+fn take_late(host: &HostInner, call: &mut PipelineCall, late: ApprovalGrant) -> StageExit {
+    match late.word.clone() {
+        ApprovalAnswer::Yes(yes) => go_on(host, call, yes, OneUse(true), Some(late)),
+        ApprovalAnswer::No(no) => refused(call, no, KeptVerdictFlag::Yes),
+        ApprovalAnswer::Expired => lost_its_way(),
+    }
+}
+
+fn refused(call: &mut PipelineCall, no: No, kept: KeptVerdictFlag) -> StageExit {
+    if let Some(decision) = &mut call.findings.decision {
+        let text = format!(
+            "{} did not approve it (question {})",
+            no.by,
+            approval::short(no.ask_id)
+        );
+        override_by_approval(decision, Behavior::Deny, text);
+    }
+    let ending = result::approval_refused(name(call), &no);
+    call.asking.refusal = Some((no, kept));
+    StageExit::End(ending)
+}
+
+/// A person said yes. The call is decided again, for rules may have changed and arguments may be others; a deny
+/// stands, and an ask is what this yes is for.
+fn go_on(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    yes: Yes,
+    one_use: OneUse,
+    grant: Option<ApprovalGrant>,
+) -> StageExit {
+    call.live.emit(EventBody::Approval(ApprovalStatus::Granted {
+        ask_id: yes.ask_id,
+    }));
+    let edited = yes.arguments.clone();
+    let by = yes.by.clone();
+    call.asking.approval = Some(CallApproval {
+        yes,
+        one_use,
+        grant,
+        spent: false,
+    });
+    if let Some(arguments) = edited
+        && let Err(ending) = edit(host, call, arguments, &by)
+    {
+        return StageExit::End(ending);
+    }
+    let Some(input) = &call.inputs.call else {
+        return lost_its_way();
+    };
+    call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
+    StageExit::Next(Stage::Decide)
+}
+
+/// Puts other arguments in place of the call's own, checked like those.
+fn edit(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    arguments: Value,
+    by: &PrincipalName,
+) -> Result<(), CallEnding> {
+    if let Some(input) = &call.inputs.call {
+        let changed_fields = changed_fields(input.arguments().value(), &arguments);
+        call.inputs.note_change(InputMutation {
+            source_type: "permission_prompt".into(),
+            source: by.to_string(),
+            changed_fields,
+            reason: "changed by whoever approved the call".to_owned(),
+            at_us: micros(call.live.began.elapsed()),
+            arguments_before: None,
+        });
+    }
+    call.inputs.call = Some(CallInput::new(Arguments::from_value(arguments)));
+    if let StageExit::End(ending) = validate(host, call) {
+        return Err(ending);
+    }
+    show(call);
+    Ok(())
+}
+
+/// The call begins to run: a yes that was good for one call is used up.
+pub(crate) fn spend(call: &mut PipelineCall) {
+    if let Some(approval) = &mut call.asking.approval {
+        approval.spent = true;
+    }
+}
+
+/// A call that ends before it ran has not used its yes. A kept one is kept again, and one that the host could not
+/// make use of in time is kept for when the call comes again: nobody is asked twice because the host was busy.
+pub(crate) fn give_back(host: &HostInner, call: &mut PipelineCall) {
+    let Some(CallApproval {
+        yes,
+        grant,
+        spent: false,
+        ..
+    }) = &mut call.asking.approval
+    else {
+        return;
+    };
+    let not_taken = matches!(
+        &call.conclusion.ending,
+        Some(CallEnding::Failure {
+            outcome: Outcome::Rejected,
+            ..
+        })
+    );
+    let late = match (grant.take(), call.asking.asked, host.approval.mode) {
+        (Some(late), _, _) => late,
+        // A yes to an earlier question of this call says nothing about the one it asked since.
+        (None, Some(asked), Approvals::Ask { grant_for, .. })
+            if not_taken && asked.ask_id == yes.ask_id =>
+        {
+            let key = QuestionKey {
+                principal: call.session.principal().clone(),
+                hash: asked.hash,
+            };
+            let without_files = asked.without_files;
+            let word = ApprovalAnswer::Yes(yes.clone());
+            ApprovalGrant {
+                key,
+                without_files,
+                word,
+                until: Instant::now() + grant_for,
+            }
+        }
+        (None, _, _) => return,
+    };
+    if late.until > Instant::now() {
+        host.approval.questions.keep(late);
+    }
+}
