@@ -7,10 +7,7 @@ mod inputs;
 mod live;
 mod met;
 mod milestones;
-mod origin;
 mod output;
-mod parent;
-mod parking;
 pub(crate) mod patience;
 mod request;
 pub(crate) mod resolve;
@@ -22,8 +19,8 @@ use std::{
 };
 
 use toolpost_model::{
-    BatchPlace, Decision, Effects, HookRun, NativeCallId, SourceSession, Stage, SurfaceId,
-    ToolResult, Transition, Vote,
+    BatchPlace, Decision, Effects, HookRun, InvocationId, NativeCallId, ResourceUse, SourceSession,
+    Stage, SurfaceId, ToolResult, Transition, Vote,
 };
 
 pub(crate) use answer::OnDrop;
@@ -38,8 +35,7 @@ pub(crate) use met::{CallCircumstances, LateAnswer};
 pub use met::{CallDeadline, DeadlineBy, MatchedBy};
 pub(crate) use milestones::Milestone;
 pub use milestones::ModuleEvent;
-pub(crate) use parent::Parent;
-pub(crate) use parking::ParkedQuestion;
+pub(crate) use patience::ParkedQuestion;
 pub use request::{
     AcknowledgementTiming, CallDelivery, CallRequest, CallTimeLimits, EventDelivery, EventInterest,
     EventListener, Patience, RequestIdentity,
@@ -49,6 +45,7 @@ use crate::{
     approval::CallApprovalState,
     catalog::CatalogEntry,
     hooks::OutputMutation,
+    port::SourceIndex,
     record::journal::RequestKey,
     result::{CallEnding, Unkept},
     scheduling::{Permit, batch::BatchMember},
@@ -99,9 +96,25 @@ pub(crate) struct PipelineCall {
 }
 
 /// The call that made a call.
+#[derive(Clone)]
+pub(crate) struct ParentCall {
+    pub(crate) id: InvocationId,
+    /// The calls from the outermost one down to it.
+    pub(crate) line: Vec<InvocationId>,
+    /// Where its tool comes from.
+    pub(crate) source: Option<SourceIndex>,
+    /// Nothing it makes outlasts it.
+    pub(crate) deadline: Instant,
+    /// What it and the calls above it hold.
+    pub(crate) held: Vec<ResourceUse>,
+    /// Whether a person approved it.
+    pub(crate) is_approved: bool,
+}
+
+/// Whether another call made a call.
 #[derive(Default)]
 pub(crate) struct CallLineage {
-    pub(crate) parent: Option<Parent>,
+    pub(crate) parent: Option<ParentCall>,
     /// Whether the decision about its parent covers it.
     pub(crate) is_step: bool,
 }

@@ -556,7 +556,6 @@ fn of_several_entries_the_most_exact_one_that_says_a_thing_counts() {
             max_inline_chars: Some(7),
             ..ToolPersistenceSettings::default()
         },
-        ..ToolSettings::default()
     };
     assert_eq!(found, expected);
 }

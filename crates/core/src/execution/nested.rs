@@ -27,7 +27,9 @@ use crate::{
     approval::coverage::rests_on_a_yes,
     call::CallMode,
     host::{CallVisibility, HostInner, InvocationView},
-    invocation::{AcknowledgementTiming, CallRequest, LiveCall, Parent, Patience, PipelineCall},
+    invocation::{
+        AcknowledgementTiming, CallRequest, LiveCall, ParentCall, Patience, PipelineCall,
+    },
     permission::PolicyEngine,
     record::{artifacts::RedactingArtifactSink, journal::JournalError, persist},
     result::ResultSizePolicy,
@@ -67,7 +69,7 @@ struct PathLimits {
 
 /// What the calls that a running call makes inherit from it.
 struct NestedCallTerms {
-    parent: Parent,
+    parent: ParentCall,
     under_way: AtomicUsize,
     face: String,
     correlation_id: Option<String>,
@@ -104,7 +106,7 @@ impl RunningCallPort {
             room: persist::bounds(host, call),
             onward: Onward::of(call, effects),
             nested: NestedCallTerms {
-                parent: Parent {
+                parent: ParentCall {
                     id: call.live.id,
                     line,
                     source: resolved.map(|resolved| resolved.entry.source),

@@ -18,7 +18,7 @@ use toolpost_model::{
 
 use super::{
     CallCancellation, CallRequest, EventDelivery, EventInterest, EventListener, Milestone, micros,
-    milestones::Milestones, output::Outputs, parking::Parking,
+    milestones::Milestones, output::Outputs, patience::Parking,
 };
 use crate::{
     execution::deadline::Pauses,
@@ -350,5 +350,29 @@ impl LiveCall {
     /// What stays on record of its progress.
     pub(crate) fn milestones(&self) -> Vec<Milestone> {
         self.audience.milestones.lock().told(&self.redactor())
+    }
+}
+
+impl LiveCall {
+    /// Its own span.
+    pub(crate) fn trace(&self) -> TraceContext {
+        match &self.caller.span {
+            Some(caller) => caller.child(self.id),
+            None => TraceContext::of_call(self.id),
+        }
+    }
+
+    /// Makes it a call that an earlier host was asked for: its id tells when.
+    pub(crate) fn resumed(mut self) -> Self {
+        let millis = i64::try_from(self.id.unix_millis()).unwrap_or_default();
+        self.caller.asked_for_at = jiff::Timestamp::from_millisecond(millis).ok();
+        self
+    }
+
+    /// Makes it a call of the call that `parent` stops.
+    pub(crate) fn nested_in(mut self, parent: &CancellationToken) -> Self {
+        self.stop.token = parent.child_token();
+        self.stop.is_nested = true;
+        self
     }
 }

@@ -5,7 +5,7 @@ use toolpost_model::{
 };
 
 use super::{QueueFull, locks};
-use crate::{invocation::Parent, port::SourceIndex};
+use crate::{invocation::ParentCall, port::SourceIndex};
 
 /// A call that wants to run.
 pub(crate) struct AdmissionRequest<'a> {
@@ -16,7 +16,7 @@ pub(crate) struct AdmissionRequest<'a> {
     /// Whether it must be alone in its session: as its effects say, unless the operator said otherwise.
     pub(crate) alone: bool,
     /// The call that made it.
-    pub(crate) parent: Option<&'a Parent>,
+    pub(crate) parent: Option<&'a ParentCall>,
     /// Limits of its own beside those of its session and the host.
     pub(crate) bounds: Vec<ConcurrencyLimit>,
 }

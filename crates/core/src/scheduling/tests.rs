@@ -16,7 +16,7 @@ use super::{
     AdmissionRequest, ConcurrencyLimit, ConcurrencyLimitSubject, Permit, QueueFull, Scheduler,
     SchedulerLimits,
 };
-use crate::invocation::Parent;
+use crate::invocation::ParentCall;
 
 fn session(name: &str) -> SessionId {
     SessionId::new(name)
@@ -375,7 +375,7 @@ fn two_nested_calls_that_would_wait_for_each_other_do_not() {
     let two = InvocationId::new();
     let left = write("/left");
     let right = write("/right");
-    let admit = |call, effects: &Effects, parent: Option<&Parent>| {
+    let admit = |call, effects: &Effects, parent: Option<&ParentCall>| {
         let session = session("a");
         scheduler
             .admit(
@@ -390,7 +390,7 @@ fn two_nested_calls_that_would_wait_for_each_other_do_not() {
     };
     let _one = admit(one, &left, None).unwrap().unwrap();
     let _two = admit(two, &right, None).unwrap().unwrap();
-    let parent = |id, effects: &Effects| Parent {
+    let parent = |id, effects: &Effects| ParentCall {
         is_approved: false,
         id,
         line: vec![id],

@@ -42,7 +42,7 @@ async fn a_renamed_tool_goes_by_its_new_name_and_its_id() {
         b.tool(MockNativeTool::named("files.read_file"))
             .policy(TestHost::policy(PermissionMode::Bypass, &["deny cat"]))
             .settings(set("read_file", |s| {
-                s.surface.name = Some("cat".to_owned())
+                s.surface.name = Some("cat".to_owned());
             }))
     })
     .await;
@@ -63,7 +63,7 @@ async fn a_new_name_that_is_taken_is_pointed_out_and_not_given() {
         b.tool(MockNativeTool::named("a.first"))
             .tool(MockNativeTool::named("b.second"))
             .settings(set("b.second", |s| {
-                s.surface.name = Some("first".to_owned())
+                s.surface.name = Some("first".to_owned());
             }))
     })
     .await;
@@ -111,7 +111,7 @@ async fn defaults_fill_what_a_call_leaves_out_and_the_record_says_so() {
     };
     let host = TestHost::build(|b| {
         b.tool(tool).settings(set("echo", |s| {
-            s.input.defaults = object(&json!({ "depth": 3 }))
+            s.input.defaults = object(&json!({ "depth": 3 }));
         }))
     })
     .await;

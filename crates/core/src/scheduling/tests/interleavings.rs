@@ -16,7 +16,7 @@ use super::{
     },
     Admission, UNDIVIDED, caller,
 };
-use crate::{invocation::Parent, port::SourceIndex};
+use crate::{invocation::ParentCall, port::SourceIndex};
 
 /// A small generator with a seed, so that a failure can be run again.
 struct Random(u64);
@@ -169,7 +169,7 @@ impl World {
             .map(|above| above.line.iter().copied().chain([above.id]).collect())
             .unwrap_or_default();
         let held = above.map(|above| above.held.clone()).unwrap_or_default();
-        let parent = above.map(|above| Parent {
+        let parent = above.map(|above| ParentCall {
             is_approved: false,
             id: above.id,
             line: line.clone(),
