@@ -3,6 +3,7 @@
 mod advisories;
 mod deny_file;
 mod license;
+pub(crate) mod rustdoc;
 mod supply;
 
 use std::path::Path;
@@ -19,7 +20,7 @@ const STEPS: &[(&str, CheckStep)] = &[
     ("advisories", advisories::check),
     ("clippy", clippy),
     ("lean build", lean_build),
-    ("rustdoc", rustdoc),
+    ("rustdoc and public API", rustdoc::check),
     ("tidy", tidy::run),
 ];
 
@@ -64,18 +65,4 @@ fn lean_build(root: &Path) -> anyhow::Result<ChoreVerdict> {
         root,
         &["clippy", "--package", "toolpost", "--", "-D", "warnings"],
     ))
-}
-
-fn rustdoc(root: &Path) -> anyhow::Result<ChoreVerdict> {
-    // With examples the dependencies have the features that clippy has checked them with.
-    let args = [
-        "doc",
-        "--workspace",
-        "--no-deps",
-        "--all-features",
-        "--lib",
-        "--bins",
-        "--examples",
-    ];
-    verdict(cargo(root, &args).env("RUSTDOCFLAGS", "-D warnings"))
 }

@@ -21,6 +21,7 @@ mod tidy;
 use std::path::Path;
 use std::process::ExitCode;
 
+use check::rustdoc::{self, ListingMode};
 use generate::GenerateMode;
 use soak::SoakOptions;
 use test::CheckPlan;
@@ -30,6 +31,7 @@ usage: cargo xtask <command>
 
   tidy              check the house rules a machine can check
   gen [--check]     write the generated references under docs/reference, or only compare them
+  api               write the listings of the public API under docs/reference/api; check compares them
   test [-- ARGS]    run every test; ARGS go to the test runner, a name picks tests (doc tests are then left out)
   peers             install the packages that end-to-end tests talk with into target/peers*
   check             formatting, clippy, rustdoc, dependencies, tidy: what must hold before a commit
@@ -61,6 +63,7 @@ impl ChoreVerdict {
 enum Chore {
     Tidy,
     Gen(GenerateMode),
+    Api,
     Test(Vec<String>),
     Peers,
     Check,
@@ -71,6 +74,10 @@ enum Chore {
 }
 
 fn main() -> ExitCode {
+    if let Some(rustdoc) = std::env::var_os(rustdoc::STAND_IN) {
+        let args: Vec<_> = std::env::args_os().skip(1).collect();
+        return rustdoc::stand_in(&rustdoc, &args);
+    }
     let args: Vec<String> = std::env::args().skip(1).collect();
     let Some(chore) = parse(&args) else {
         eprintln!("error: cannot read `{}`\n\n{HELP}", args.join(" "));
@@ -95,6 +102,7 @@ fn parse(args: &[String]) -> Option<Chore> {
         ("tidy", []) => Some(Chore::Tidy),
         ("gen", []) => Some(Chore::Gen(GenerateMode::Write)),
         ("gen", ["--check"]) => Some(Chore::Gen(GenerateMode::Compare)),
+        ("api", []) => Some(Chore::Api),
         ("test", []) => Some(Chore::Test(Vec::new())),
         ("test", ["--", ..]) => Some(Chore::Test(rest[1..].to_vec())),
         ("peers", []) => Some(Chore::Peers),
@@ -112,6 +120,7 @@ fn run(chore: &Chore) -> anyhow::Result<ChoreVerdict> {
     match chore {
         Chore::Tidy => tidy::run(root),
         Chore::Gen(mode) => generate::run(root, *mode),
+        Chore::Api => rustdoc::run(root, ListingMode::Write),
         Chore::Test(args) => test::run(root, args, CheckPlan::Apart),
         Chore::Peers => peers::run(root),
         Chore::Check => check::run(root),
@@ -149,6 +158,7 @@ mod tests {
             ("gen", Some(Chore::Gen(GenerateMode::Write))),
             ("gen --check", Some(Chore::Gen(GenerateMode::Compare))),
             ("gen --chekc", None),
+            ("api", Some(Chore::Api)),
             ("test", Some(Chore::Test(Vec::new()))),
             (
                 "test -- soak --retries 2",

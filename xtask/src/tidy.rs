@@ -11,6 +11,7 @@ mod names;
 mod phrases;
 mod repo;
 mod rust_code;
+mod types;
 
 use std::fmt;
 use std::path::Path;
@@ -23,6 +24,7 @@ const CHECKS: &[fn(&Repo) -> Vec<TidyViolation>] = &[
     dependencies::check,
     length::check,
     names::check,
+    types::check,
     phrases::check,
     invariants::check,
     links::check,
