@@ -14,7 +14,8 @@ use std::{
 use serde_json::{Value, json};
 use toolpost_core::Host;
 use toolpost_model::Principal;
-use toolpost_sources::{NativeParts, Workspace, native_source};
+use toolpost_native::{NativeParts, native_source};
+use toolpost_processes::Workspace;
 
 use crate::{native::call, rounds::Pairs};
 

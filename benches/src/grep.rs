@@ -9,7 +9,8 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use toolpost_core::{CallRequest, Host};
 use toolpost_model::{ModelInput, Principal};
-use toolpost_sources::{NativeParts, Workspace, native_source};
+use toolpost_native::{NativeParts, native_source};
+use toolpost_processes::Workspace;
 
 use crate::{children::command, rounds::Pairs};
 

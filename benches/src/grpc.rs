@@ -23,7 +23,7 @@ use tonic_prost::ProstCodec;
 use toolpost_amplifier::{ModuleId, ModuleKind, PlannedModule};
 use toolpost_core::{CallRequest, Host, HostLimits, Policy, SchedulerLimits};
 use toolpost_model::{ModelInput, PermissionMode, Principal};
-use toolpost_sources::{GrpcModule, GrpcSettings};
+use toolpost_modules::{GrpcModule, GrpcSettings};
 
 use crate::{
     children::{Served, announce},

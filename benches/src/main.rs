@@ -72,7 +72,7 @@ const ALL: [&str; 22] = [
 
 fn main() -> anyhow::Result<()> {
     // `code` measures processes that are this program again.
-    toolpost_sources::code_worker_if_asked();
+    toolpost_native::code_worker_if_asked();
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let [role, rest @ ..] = words.as_slice()
         && role.starts_with("--serve-")

@@ -5,10 +5,9 @@ use std::{path::Path, sync::Arc};
 use serde_json::Value;
 use toolpost_core::{CallRequest, Host, Policy, Session};
 use toolpost_model::{ModelInput, PermissionMode};
+use toolpost_native::{NativeParts, native_source};
+use toolpost_processes::{ChildEnvironment, ChildSettings, HostEnvironment, Workspace};
 use toolpost_sandbox::Launcher;
-use toolpost_sources::{
-    ChildEnvironment, ChildSettings, HostEnvironment, NativeParts, Workspace, native_source,
-};
 
 /// Its record is in memory and nobody is asked, so that what is measured is the tools.
 pub(crate) async fn host(folder: &Path) -> anyhow::Result<Host> {

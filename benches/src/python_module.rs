@@ -12,11 +12,11 @@ use serde_json::{Map, Value, json};
 use toolpost_amplifier::{ModuleId, ModuleKind, ModuleSource, PlannedModule};
 use toolpost_core::{CallRequest, Host, Policy, Session};
 use toolpost_model::{ModelInput, PermissionMode, Principal};
-use toolpost_sandbox::Launcher;
-use toolpost_sources::{
-    BridgedModule, ChildSettings, CoreChoice, PythonModules, PythonPackage, PythonParts,
-    PythonSettings, Workspace,
+use toolpost_modules::{
+    BridgedModule, CoreChoice, PythonModules, PythonPackage, PythonParts, PythonSettings,
 };
+use toolpost_processes::{ChildSettings, Workspace};
+use toolpost_sandbox::Launcher;
 
 use crate::rounds::{Pairs, median};
 

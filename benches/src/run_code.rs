@@ -9,7 +9,8 @@ use std::{
 use serde_json::{Value, json};
 use toolpost_core::{CallRequest, Host, Policy};
 use toolpost_model::{ModelInput, PermissionMode, Principal};
-use toolpost_sources::{NativeParts, Workspace, native_source};
+use toolpost_native::{NativeParts, native_source};
+use toolpost_processes::Workspace;
 
 use crate::rounds::Pairs;
 

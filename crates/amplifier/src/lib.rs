@@ -5,7 +5,7 @@
 //! Amplifier's rules to the byte. [`into_outcome`] and [`of_result`] are the only ways between such a result and Toolpost's
 //! own; everything that runs modules, in whatever language, uses them.
 //!
-//! Nothing here opens a file or starts a process; `toolpost-sources` runs modules written in Python or served over gRPC,
+//! Nothing here opens a file or starts a process; `toolpost-modules` runs modules written in Python or served over gRPC,
 //! `toolpost-wasm` those that are components.
 #![warn(missing_docs)]
 

@@ -1,6 +1,6 @@
 //! What a module's folder is: its `amplifier.toml`, or what the names in it give away.
 //!
-//! Pure: whoever opened the folder hands in the text and the names. `toolpost-sources` does so for modules of a plan,
+//! Pure: whoever opened the folder hands in the text and the names. `toolpost-modules` does so for modules of a plan,
 //! and `toolpost validate` for one that is being written.
 
 mod component;

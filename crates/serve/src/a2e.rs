@@ -31,7 +31,7 @@ use std::{
 use parking_lot::Mutex;
 use toolpost_core::{Host, RecordedResult};
 use toolpost_model::SessionId;
-use toolpost_sources::LoadedPlugin;
+use toolpost_modules::LoadedPlugin;
 use uuid::Uuid;
 
 pub(crate) use audit::A2eAuditFile;

@@ -27,7 +27,7 @@ use toolpost_core::{
     SourceSettings, SourceTrust, Witness,
 };
 use toolpost_model::{Declaration, PrincipalName, Source, ToolPattern, ToolSettings};
-use toolpost_sources::{PythonModules, RustModules};
+use toolpost_modules::{PythonModules, RustModules};
 use toolpost_store::{
     AuditLogError, BlobOptions, BlobsError, DataDir, DataDirError, DiskBlobs, JournalOpenError,
     JournalOptions, RulesFile, SqliteJournal, TokenError, load_token,

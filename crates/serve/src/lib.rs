@@ -30,7 +30,7 @@ pub use http::{formats::UnknownFormat, openapi::document as openapi_document, to
 pub use join::{HostConnection, JoinError, JoinTicket, RelayEnd, StdioFace, StdioRelay, join_host};
 pub use reload::ReloadReport;
 pub use server::{Server, ServerBuilder};
-pub use toolpost_sources::{ModuleStandings, RustModule, RustModules};
+pub use toolpost_modules::{ModuleStandings, RustModule, RustModules};
 
 /// Whether this build runs modules that are WebAssembly components: the feature `wasm`.
 pub const RUNS_COMPONENTS: bool = cfg!(feature = "wasm");

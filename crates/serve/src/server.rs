@@ -17,7 +17,7 @@ use toolpost_a2e::InProcessLink;
 use toolpost_config::{AuditConfig, HostConfig, NativeToolsChoice, TokenConfig};
 use toolpost_core::{Cassette, Hook, Host, ReplayOptions};
 use toolpost_model::{Principal, PrincipalRole, Source, Tool, ToolSet};
-use toolpost_sources::{LoadedPlugin, PythonModules, RustModules};
+use toolpost_modules::{LoadedPlugin, PythonModules, RustModules};
 use toolpost_store::{
     AuditLog, AuditRotation, AuditWriter, DataDir, load_or_create_token, new_token,
 };

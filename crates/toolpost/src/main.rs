@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     // This binary is also the launcher of sandboxed commands, and then it is nothing else.
     toolpost_sandbox::launch_if_asked();
     // Before anything that starts a thread or reads a byte: the same program is also the process that runs code.
-    toolpost_sources::code_worker_if_asked();
+    toolpost_native::code_worker_if_asked();
     let cli = Cli::parse();
     match &cli.command {
         Some(Command::Serve(arguments)) if arguments.talks_over_pipes() => {

@@ -13,9 +13,9 @@ use toolpost_config::{
     A2eHostFile, ConfigFile, ConfigLayer, ConfigNotice, HostConfig, LayerTrust, read_config,
 };
 use toolpost_model::RuleOrigin;
+use toolpost_modules::Supply;
 use toolpost_sandbox::Launcher;
 use toolpost_serve::{McpHandover, NativeHandover, module_supply};
-use toolpost_sources::Supply;
 use toolpost_store::{DataDir, LastGood};
 
 use crate::{

@@ -52,8 +52,10 @@ const PYTHON_TESTS: &[(&str, &str)] = &[
     ("toolpost", "shell::"),
     ("toolpost-a2e", "stdio::"),
     ("toolpost-examples", ""),
+    ("toolpost-mcp-source", ""),
+    ("toolpost-modules", ""),
+    ("toolpost-native", ""),
     ("toolpost-sandbox", ""),
-    ("toolpost-sources", ""),
     ("toolpost-wasm", "python::"),
 ];
 
@@ -72,7 +74,7 @@ pub(crate) const NEEDS: [TestProgram; 3] = [
             ("toolpost", "approvals::"),
             ("toolpost", "modules::"),
             ("toolpost", "shell::"),
-            ("toolpost-sources", "planting::"),
+            ("toolpost-native", "planting::"),
             ("xtask", "check::advisories::"),
         ],
     },

@@ -15,7 +15,10 @@ const A2E: &str = "toolpost-a2e";
 const CONFIG: &str = "toolpost-config";
 const STORE: &str = "toolpost-store";
 const SANDBOX: &str = "toolpost-sandbox";
-const SOURCES: &str = "toolpost-sources";
+const PROCESSES: &str = "toolpost-processes";
+const NATIVE: &str = "toolpost-native";
+const MCP_SOURCE: &str = "toolpost-mcp-source";
+const MODULES: &str = "toolpost-modules";
 const SERVE: &str = "toolpost-serve";
 const WASM: &str = "toolpost-wasm";
 const TESTKIT: &str = "toolpost-testkit";
@@ -32,25 +35,30 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (SANDBOX, &[MODEL]),
     (STORE, &[MODEL, CORE]),
     (WASM, &[MODEL, AMPLIFIER]),
-    (SOURCES, &[MODEL, AMPLIFIER, A2E, CORE, SANDBOX, COMMAND]),
+    (PROCESSES, &[MODEL, COMMAND, CORE, SANDBOX]),
+    (NATIVE, &[MODEL, COMMAND, PROCESSES, SANDBOX]),
+    (MCP_SOURCE, &[MODEL, CORE, PROCESSES, SANDBOX]),
+    (MODULES, &[MODEL, AMPLIFIER, A2E, CORE, PROCESSES, SANDBOX]),
     (
         SERVE,
         &[
-            MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, SOURCES, WASM,
+            MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, PROCESSES, NATIVE,
+            MCP_SOURCE, MODULES, WASM,
         ],
     ),
     (TESTKIT, &[MODEL, AMPLIFIER, CORE]),
     (
         "toolpost",
         &[
-            MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE,
+            MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, NATIVE, MODULES,
+            SERVE,
         ],
     ),
     (
         "toolpost-bench",
         &[
-            MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE,
-            WASM, TESTKIT,
+            MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, PROCESSES, NATIVE,
+            MODULES, SERVE, WASM, TESTKIT,
         ],
     ),
     ("xtask", &[]),
@@ -163,7 +171,7 @@ impl<'a> Package<'a> {
             if forbidden.contains(&name) {
                 let message = format!("`{}` may not depend on `{name}`", self.name);
                 let hint =
-                    "declare a port in `core` and put the adapter into store, sources or serve";
+                    "declare a port in `core` and put the adapter into store, a source or serve";
                 found.push(TidyViolation::new(self.manifest, line, message, hint));
             }
             if self.name == CORE && name == "tokio" {

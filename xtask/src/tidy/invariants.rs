@@ -28,10 +28,7 @@ const OPENS: &[&str] = &[
 /// is the peer that benchmarks measure against.
 const SDKS: &[(&str, &[&str])] = &[(
     "rmcp",
-    &[
-        "crates/sources/src/mcp/client",
-        "benches/src/mcp/plain_rmcp",
-    ],
+    &["crates/mcp-source/src/client", "benches/src/mcp/plain_rmcp"],
 )];
 
 pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
@@ -77,7 +74,7 @@ fn check_core_opens_nothing(file: &RepoFile) -> Vec<TidyViolation> {
     let mut found = Vec::new();
     for (number, line) in paths_spelled_out(file.code().lines()) {
         for word in OPENS.iter().filter(|word| find_word(&line, word).is_some()) {
-            let hint = "declare a port in `core` and put the adapter into store, sources or serve";
+            let hint = "declare a port in `core` and put the adapter into store, a source or serve";
             let message = format!("`{word}` in core, which opens nothing");
             found.push(TidyViolation::new(&file.path, number, message, hint));
         }
@@ -262,11 +259,11 @@ mod tests {
     #[test]
     fn an_sdk_stays_at_home() {
         for (path, struck) in [
-            ("crates/sources/src/mcp/client.rs", false),
-            ("crates/sources/src/mcp/client/calls.rs", false),
-            ("crates/sources/src/mcp/source.rs", true),
-            ("crates/sources/src/mcp/clients.rs", true),
-            ("crates/sources/tests/it/mcp.rs", true),
+            ("crates/mcp-source/src/client.rs", false),
+            ("crates/mcp-source/src/client/calls.rs", false),
+            ("crates/mcp-source/src/source.rs", true),
+            ("crates/mcp-source/src/clients.rs", true),
+            ("crates/mcp-source/tests/it/calls.rs", true),
             ("benches/src/mcp/plain_rmcp.rs", false),
         ] {
             let found = check(&Repo::of(&[(path, "use rmcp::model::Tool;")]));

@@ -16,7 +16,7 @@ use toolpost_a2e::{
 };
 use toolpost_core::{Host, Session, SurfaceEntry};
 use toolpost_model::{BoxFuture, Visibility};
-use toolpost_sources::LoadedPlugin;
+use toolpost_modules::LoadedPlugin;
 
 use super::{
     conversation::{A2eConversation, NotTaken},

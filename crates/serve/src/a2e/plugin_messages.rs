@@ -17,7 +17,7 @@ use toolpost_core::{
     RecordedResult, RequestIdentity, request_digest,
 };
 use toolpost_model::{ErrorClass, Event, EventBody, ModelInput, SessionId, TraceContext};
-use toolpost_sources::PluginPort;
+use toolpost_modules::PluginPort;
 use uuid::Uuid;
 
 use super::{

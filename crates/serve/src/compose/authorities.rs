@@ -8,11 +8,11 @@ use std::{
 use toolpost_config::{AuthorityConfig, AuthorityReachConfig, HostConfig};
 use toolpost_core::DecisionAuthority;
 use toolpost_model::Secret;
-use toolpost_sandbox::Launcher;
-use toolpost_sources::{
+use toolpost_processes::{
     AuthorityDeclaration, AuthorityError, AuthorityParts, AuthorityReach, EndpointDeclaration,
     configured_authorities,
 };
+use toolpost_sandbox::Launcher;
 use toolpost_store::DataDir;
 use url::Url;
 

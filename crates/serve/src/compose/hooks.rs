@@ -7,8 +7,8 @@ use std::{
 
 use toolpost_config::{HookConfig, HostConfig};
 use toolpost_core::{Concern, ConcernError, Hook};
+use toolpost_processes::{HookDeclaration, HookDeclarationError, HookParts, command_hooks};
 use toolpost_sandbox::Launcher;
-use toolpost_sources::{HookDeclaration, HookDeclarationError, HookParts, command_hooks};
 use toolpost_store::DataDir;
 
 use super::native::{self, NativeError};

@@ -12,15 +12,16 @@ use toolpost_config::{
     HostConfig, McpReach, McpServerConfig, McpText, McpUnresolved, McpValues, ResolvedMcpText,
 };
 use toolpost_core::{Host, MemoryPins, PinStore};
+use toolpost_mcp_source::{
+    McpNewToolPolicy, McpParts, McpProgram, McpProtocolEra, McpServer, McpSharing, McpSource,
+    McpStartPolicy, McpTransport,
+};
 use toolpost_model::{
     BoxFuture, Declaration, EffectOrigin, SandboxProfile, Secret, SessionScope, Source,
     SourceError, SourceHealth, SourceProblem, SourceSession, SourceState, WireNaming,
 };
+use toolpost_processes::ChildSettings;
 use toolpost_sandbox::Launcher;
-use toolpost_sources::{
-    ChildSettings, McpNewToolPolicy, McpParts, McpProgram, McpProtocolEra, McpServer, McpSharing,
-    McpSource, McpStartPolicy, McpTransport,
-};
 use toolpost_store::{DataDir, PinFiles};
 
 use super::native::{self, NativeError, NativeHandover};

@@ -22,13 +22,14 @@ use toolpost_config::{
 };
 use toolpost_core::{Hook, Witness};
 use toolpost_model::{HookStanding, Source};
-use toolpost_sandbox::Launcher;
-use toolpost_sources::{
-    BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, FolderSharing, Isolation,
-    ModuleSetupProgress, ModuleStandings, Packages, PluginHost, PreparedEnvironment, PythonModule,
-    PythonModules, PythonPackage, PythonParts, PythonSettings, RustModule, RustModules, Supply,
-    UnloadedModules, Workspace, resolve,
+use toolpost_modules::{
+    BridgedModule, CoreChoice, CoreWish, Fetcher, FolderSharing, Isolation, ModuleSetupProgress,
+    ModuleStandings, Packages, PluginHost, PreparedEnvironment, PythonModule, PythonModules,
+    PythonPackage, PythonParts, PythonSettings, RustModule, RustModules, Supply, UnloadedModules,
+    resolve,
 };
+use toolpost_processes::{ChildSettings, Workspace};
+use toolpost_sandbox::Launcher;
 use toolpost_store::DataDir;
 
 use super::{

@@ -11,14 +11,16 @@ use toolpost_config::{
 };
 use toolpost_core::CredentialGrant;
 use toolpost_model::{ResourceAccess, Secret, ToolSet};
-use toolpost_sandbox::{Launcher, ProcessLimits};
-use toolpost_sources::{
-    ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError,
-    CommandOutputFormat, CommandParameter, CommandParameterType, Credential, CredentialHeader,
-    CredentialHeaderError, HostEnvironment, NativeParts, NetworkSettings, PrivateTarget,
-    Protection, ProtectionPatternError, SpoolDirectory, UrlPrefix, UrlPrefixError, Workspace,
-    WorkspaceError, native_source,
+use toolpost_native::{
+    CodeSettings, CommandDeclaration, CommandError, CommandOutputFormat, CommandParameter,
+    CommandParameterType, NativeParts, SpoolDirectory, native_source,
 };
+use toolpost_processes::{
+    ChildEnvironment, ChildSettings, Credential, CredentialHeader, CredentialHeaderError,
+    HostEnvironment, NetworkSettings, PrivateTarget, Protection, ProtectionPatternError, UrlPrefix,
+    UrlPrefixError, Workspace, WorkspaceError,
+};
+use toolpost_sandbox::{Launcher, ProcessLimits};
 use toolpost_store::DataDir;
 
 use super::McpHandover;
@@ -58,7 +60,7 @@ pub enum NativeError {
 /// What the native tools get beside the configuration.
 #[derive(Default)]
 pub struct NativeHandover {
-    /// A binary whose `main` calls `toolpost_sandbox::launch_if_asked` and `toolpost_sources::code_worker_if_asked`
+    /// A binary whose `main` calls `toolpost_sandbox::launch_if_asked` and `toolpost_native::code_worker_if_asked`
     /// first, usually this one. Without it no process is started.
     pub program: Option<PathBuf>,
     /// The values of the credentials that the configuration names.

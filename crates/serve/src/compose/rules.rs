@@ -5,7 +5,7 @@ use std::path::Path;
 use toolpost_config::HostConfig;
 use toolpost_core::{PathBaseFolders, Policy, PolicySpec};
 use toolpost_model::{PermissionMode, Rule, RuleOrigin};
-use toolpost_sources::allowed_message_patterns;
+use toolpost_modules::allowed_message_patterns;
 
 use super::StartError;
 

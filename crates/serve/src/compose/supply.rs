@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use toolpost_config::{HostConfig, ModuleInstall};
 use toolpost_model::ResourceAccess;
-use toolpost_sandbox::Launcher;
-use toolpost_sources::{
-    ChildEnvironment, HostEnvironment, ModuleFetchPolicy, NetworkSettings, PrivateTarget,
-    SUPPLY_VARIABLES, Supply, UrlPrefixError,
+use toolpost_modules::{ModuleFetchPolicy, SUPPLY_VARIABLES, Supply};
+use toolpost_processes::{
+    ChildEnvironment, HostEnvironment, NetworkSettings, PrivateTarget, UrlPrefixError,
 };
+use toolpost_sandbox::Launcher;
 
 /// What modules are fetched with; `None` where the configuration has no cache.
 pub fn module_supply(

@@ -17,8 +17,8 @@ use toolpost_model::{
     Behavior, EffectClass, HiddenReason, PermissionMode, Principal, PrincipalRole, RuleOrigin,
     Visibility,
 };
+use toolpost_modules::{MessageStanding, message_standing};
 use toolpost_serve::{CallerAuthentication, Server};
-use toolpost_sources::{MessageStanding, message_standing};
 
 use pipes::EndSignals;
 use reload::Reloads;

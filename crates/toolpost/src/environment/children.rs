@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use toolpost_config::{ChildVariables, HostConfig};
-use toolpost_sources::SUPPLY_VARIABLES;
+use toolpost_modules::SUPPLY_VARIABLES;
 
 /// Harmless, or needed to find programs. Beside them the names that begin with `LC_`.
 const SHOWN: [&str; 8] = [

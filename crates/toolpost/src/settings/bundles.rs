@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolpost_amplifier::{Include, ModuleId, ModuleKind, ModuleSource, PlannedModule};
 use toolpost_config::ModuleInstall;
-use toolpost_sources::{Fetcher, ModuleFetchPolicy, ModuleSetupProgress, Supply};
+use toolpost_modules::{Fetcher, ModuleFetchPolicy, ModuleSetupProgress, Supply};
 
 use super::CommandSettings;
 use crate::terminal::{self, Steps};

@@ -8,7 +8,7 @@ use toolpost_config::{
     ConfigErrors, ConfigLayer, ConfigNotice, FetchedBundle, LayerTrust, LoadedPlan, McpServersFile,
     PlanReader, read_config,
 };
-use toolpost_sources::cached_module;
+use toolpost_modules::cached_module;
 
 use crate::environment;
 

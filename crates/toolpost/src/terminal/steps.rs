@@ -2,8 +2,8 @@
 
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toolpost_amplifier::ModuleId;
+use toolpost_modules::ModuleSetupProgress;
 use toolpost_serve::ModulesHandover;
-use toolpost_sources::ModuleSetupProgress;
 
 use super::printable;
 

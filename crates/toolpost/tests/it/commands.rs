@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolpost_model::{
     Disposition, EffectClass, ErrorClass, Outcome, ResultContent, SandboxProfile, ToolResult,
 };
-use toolpost_sources::{
+use toolpost_native::{
     CommandDeclaration, CommandOutputFormat, CommandParameter, CommandParameterType,
 };
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolpost_amplifier::{ModuleId, ModuleKind, PlannedModule};
 use toolpost_model::{ErrorClass, Principal, ResultContent, ToolError, ToolResult};
-use toolpost_sources::{GrpcModule, GrpcSettings, ServiceHealth};
+use toolpost_modules::{GrpcModule, GrpcSettings, ServiceHealth};
 use toolpost_testkit::TestHost;
 
 use self::peer::{Peer, Running, generated, run_python};

@@ -9,7 +9,7 @@ use std::{cell::RefCell, sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use toolpost_core::{Concern, Hook};
 use toolpost_model::{HookEvent, HookStanding, SandboxProfile};
-use toolpost_sources::{HookDeclaration, HookParts, Workspace, command_hooks};
+use toolpost_processes::{HookDeclaration, HookParts, Workspace, command_hooks};
 
 use crate::workshop::{PATIENCE, Workshop};
 

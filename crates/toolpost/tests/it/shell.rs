@@ -213,11 +213,11 @@ async fn commands_that_cannot_work_are_refused_before_anything_runs() {
 async fn a_machine_without_bash_is_told_what_is_missing() {
     let shop = Workshop::planned(|plan| {
         let variables = [("PATH".to_owned(), "/nowhere".to_owned())].into();
-        let host = toolpost_sources::HostEnvironment {
+        let host = toolpost_processes::HostEnvironment {
             variables,
             home: None,
         };
-        plan.children.environment = toolpost_sources::ChildEnvironment::new(&host, &[], &[]);
+        plan.children.environment = toolpost_processes::ChildEnvironment::new(&host, &[], &[]);
     })
     .await;
     let error = shop.shell("true").await.error.unwrap();

@@ -14,11 +14,9 @@ use toolpost_core::{CallRequest, Session};
 use toolpost_model::{
     Event, EventBody, ModelInput, OutputChunk, ResultContent, SurfaceRequest, ToolResult,
 };
+use toolpost_native::{CommandDeclaration, NativeParts, SpoolDirectory, native_source};
+use toolpost_processes::{ChildEnvironment, ChildSettings, HostEnvironment, Workspace};
 use toolpost_sandbox::Launcher;
-use toolpost_sources::{
-    ChildEnvironment, ChildSettings, CommandDeclaration, HostEnvironment, NativeParts,
-    SpoolDirectory, Workspace, native_source,
-};
 use toolpost_testkit::{CallEventRecorder, TestHost};
 
 /// Far beyond anything that works: turns a hang into a failure.

@@ -5,7 +5,7 @@ use std::path::Path;
 use toolpost_amplifier::{LoadFailure, PlannedModule};
 use toolpost_config::{HostConfig, WasmConfig};
 use toolpost_model::ResourceAccess;
-use toolpost_sources::RustModule;
+use toolpost_modules::RustModule;
 use toolpost_wasm::{
     DirectoryAccess, DirectoryGrant, WasmError, WasmModule, WasmModules, WasmSettings,
 };

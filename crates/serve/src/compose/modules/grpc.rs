@@ -4,7 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use toolpost_amplifier::{LoadFailure, PlannedModule};
 use toolpost_config::HostConfig;
-use toolpost_sources::{ChildSettings, GrpcModule, GrpcSettings, SidecarParts};
+use toolpost_modules::{GrpcModule, GrpcSettings, SidecarParts};
+use toolpost_processes::ChildSettings;
 
 use super::{ModuleProcessSettings, failed, passed};
 

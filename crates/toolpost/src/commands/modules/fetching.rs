@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolpost_amplifier::{LoadFailure, ModuleSource, ModuleTransport, PlannedModule};
 use toolpost_config::AmplifierCore;
-use toolpost_sources::{
+use toolpost_modules::{
     CoreWish, FetchedModule, Fetcher, FolderSharing, ModuleFetchPolicy, ModuleSetupProgress,
     Packages, PythonModule, Supply, resolve,
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use toolpost_amplifier::{LoadFailure, ModuleKind, ModuleTransport, PlannedModule};
-use toolpost_sources::{FetchedModule, Fetcher, Pin, resolve};
+use toolpost_modules::{FetchedModule, Fetcher, Pin, resolve};
 
 use super::WhichArgs;
 use crate::{

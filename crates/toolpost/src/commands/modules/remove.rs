@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 use toolpost_amplifier::ModuleSource;
-use toolpost_sources::{Fetcher, ModuleFetchPolicy, Packages, PythonModule, Supply};
+use toolpost_modules::{Fetcher, ModuleFetchPolicy, Packages, PythonModule, Supply};
 
 use super::{PlanArgs, fetching};
 use crate::{

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use toolpost_amplifier::{ModuleId, ModuleTransport, ModuleType};
-use toolpost_sources::{ResolveError, resolve_folder};
+use toolpost_modules::{ResolveError, resolve_folder};
 
 use crate::environment;
 

@@ -12,8 +12,8 @@ use toolpost_core::{CallHandle, CallRequest, Session};
 use toolpost_model::{
     Declaration, Event, ModelInput, PermissionMode, Principal, SourceProblem, ToolId,
 };
+use toolpost_modules::PythonModules;
 use toolpost_serve::{HostParts, OpenedHost, load_modules, open_host};
-use toolpost_sources::PythonModules;
 
 use crate::{environment, terminal::Steps};
 

@@ -124,7 +124,7 @@ impl Stage {
         let tools = names
             .map(|name| json!({ "name": name, "description": name, "inputSchema": { "type": "object" } }));
         self.write("tools.json", &json!(tools).to_string());
-        let module = crates.join("../sources/tests/modules/tool-desk");
+        let module = crates.join("../modules/tests/modules/tool-desk");
         self.write(
             "plan.yaml",
             &json!({ "tools": [{ "module": "tool-desk", "source": module }] }).to_string(),

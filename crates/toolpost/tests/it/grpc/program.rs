@@ -12,11 +12,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolpost_amplifier::ModuleTransport;
 use toolpost_model::{ErrorClass, SandboxProfile};
+use toolpost_modules::{GrpcHandle, GrpcModule, GrpcSettings, SidecarParts, resolve};
+use toolpost_processes::{ChildEnvironment, ChildSettings, HostEnvironment, Workspace};
 use toolpost_sandbox::Launcher;
-use toolpost_sources::{
-    ChildEnvironment, ChildSettings, GrpcHandle, GrpcModule, GrpcSettings, HostEnvironment,
-    SidecarParts, Workspace, resolve,
-};
 use toolpost_testkit::TestHost;
 
 use super::{

@@ -198,7 +198,7 @@ async fn a_program_writes_only_where_it_may_and_sees_no_secret_of_the_environmen
                          echo outside >&2; echo \"home=$HOME secret=$SECRET_TOKEN mine=$MINE\" >&2; exit 2",
         place.display()
     );
-    let check = async |change: &dyn Fn(&mut toolpost_sources::HookDeclaration),
+    let check = async |change: &dyn Fn(&mut toolpost_processes::HookDeclaration),
                        expected: &[&str]| {
         let _ = std::fs::remove_file(place.join("outside"));
         let mut hook = shell(&tried);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolpost_model::{HookEvent, HookStanding, Outcome, Principal, SandboxProfile};
-use toolpost_sources::HookDeclaration;
+use toolpost_processes::HookDeclaration;
 
 use super::{at, echo, failure, hook, last, shell, shop};
 use crate::workshop::{PATIENCE, Tripwire};
@@ -176,15 +176,15 @@ async fn many_calls_at_once_each_have_their_own_program() {
 fn a_declaration_that_cannot_work_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let check = |hook: HookDeclaration, said: &str| {
-        let parts = toolpost_sources::HookParts {
+        let parts = toolpost_processes::HookParts {
             workspace: std::sync::Arc::new(
-                toolpost_sources::Workspace::open(folder.path()).unwrap(),
+                toolpost_processes::Workspace::open(folder.path()).unwrap(),
             ),
             launcher: toolpost_sandbox::Launcher::new(crate::workshop::program()),
-            children: toolpost_sources::ChildSettings::default(),
+            children: toolpost_processes::ChildSettings::default(),
             hooks: vec![hook],
         };
-        let error = toolpost_sources::command_hooks(parts)
+        let error = toolpost_processes::command_hooks(parts)
             .map(|_| ())
             .unwrap_err();
         assert_eq!(error.to_string(), said);

@@ -8,11 +8,12 @@ use std::{
 };
 
 use toolpost_amplifier::{ModuleId, ModuleKind};
-use toolpost_sandbox::Launcher;
-use toolpost_sources::{
-    ChildEnvironment, CoreWish, FolderSharing, HostEnvironment, ModuleFetchPolicy, NetworkSettings,
-    Packages, PackagesError, PreparedEnvironment, PythonModule, Supply,
+use toolpost_modules::{
+    CoreWish, FolderSharing, ModuleFetchPolicy, Packages, PackagesError, PreparedEnvironment,
+    PythonModule, Supply,
 };
+use toolpost_processes::{ChildEnvironment, HostEnvironment, NetworkSettings};
+use toolpost_sandbox::Launcher;
 
 use super::place::{Place, files, python, said};
 

@@ -31,7 +31,7 @@ fn with_sources() -> Scene {
         .unwrap();
         let tool = json!({ "name": "get-Weather", "description": "Tells.", "inputSchema": { "type": "object" } });
         std::fs::write(beside(home, "tools.json"), json!([tool]).to_string()).unwrap();
-        let module = crates.join("../sources/tests/modules/tool-desk");
+        let module = crates.join("../modules/tests/modules/tool-desk");
         let plan = json!({ "tools": [{ "module": "tool-desk", "source": module }] });
         std::fs::write(beside(home, "plan.yaml"), plan.to_string()).unwrap();
         home.write("a.txt", "one two");

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use toolpost_model::{Outcome, PermissionMode, SandboxProfile, SandboxTier, ToolResult};
+use toolpost_native::CommandDeclaration;
 use toolpost_sandbox::Launcher;
-use toolpost_sources::CommandDeclaration;
 use toolpost_testkit::TestHost;
 
 use crate::workshop::{Workshop, program, text};

@@ -12,8 +12,8 @@ use toolpost_model::{
     Decision, Declaration, EffectClass, ErrorClass, PermissionMode, Principal, ResourceAccess,
     SandboxProfile, SandboxTier, ToolResult,
 };
+use toolpost_native::{CommandDeclaration, CommandParameter, CommandParameterType};
 use toolpost_sandbox::Launcher;
-use toolpost_sources::{CommandDeclaration, CommandParameter, CommandParameterType};
 use toolpost_testkit::TestHost;
 
 use crate::workshop::{Plan, Workshop, facts, program, text};

@@ -1,0 +1,30 @@
+//! MCP servers as sources: their processes and connections, their definitions made safe and pinned, their calls.
+//!
+//! `client` and its folder alone know the SDK's types; everything else here speaks the model's words and plain JSON.
+#![warn(missing_docs)]
+
+mod binding;
+mod call;
+mod clean;
+mod client;
+mod consult;
+mod definition;
+mod desk;
+mod fetch;
+mod link;
+mod listening;
+mod listing;
+mod live;
+mod manifest;
+mod outcome;
+mod process;
+mod server;
+mod settings;
+mod source;
+mod watched;
+
+pub use settings::{
+    McpNewToolPolicy, McpProgram, McpProtocolEra, McpServer, McpSharing, McpStartPolicy,
+    McpTransport,
+};
+pub use source::{McpParts, McpSource};

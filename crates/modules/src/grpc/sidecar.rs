@@ -1,0 +1,460 @@
+//! A module that is a program of its own: started by the launcher with a port to serve on, and started again after it
+//! has died. Once it says that it is ready it is a service like any other.
+//!
+//! Its port must be reached from outside of its confines, so it shares the host's network, whatever profile it runs
+//! under; a profile that keeps files from being written still does.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    net::{Ipv4Addr, TcpListener},
+    path::PathBuf,
+    pin::pin,
+    sync::{Arc, atomic::AtomicU64},
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader},
+    net::unix::pipe::Receiver,
+    sync::{oneshot, watch},
+    task::JoinSet,
+    time::timeout,
+};
+use toolpost_model::{AppliedSandbox, ErrorClass, ResourceAccess, SandboxProfile, ToolFailure};
+use toolpost_processes::{ChildProcessSpec, ChildSettings, Children, Workspace};
+use toolpost_sandbox::{
+    CommandExit, Confines, Launcher, SandboxRoot, SandboxedProcess, StderrTarget, Stdin,
+};
+
+use super::{
+    connection::{GrpcChannel, GrpcConnection},
+    endpoint::Endpoint,
+};
+
+/// How long a program may take until it says that it is ready.
+const READY: Duration = Duration::from_secs(10);
+/// The most it may say before that.
+const PREAMBLE: u64 = 64 * 1024;
+/// The last words of a program that are kept for whoever asks why it died.
+const LAST_WORDS: usize = 2 * 1024;
+/// How long a program rests after its first death; twice as long after each further one.
+const REST: Duration = Duration::from_millis(250);
+const LONGEST_REST: Duration = Duration::from_secs(30);
+/// A program that ran so long has earned a fresh start.
+const LIVED: Duration = Duration::from_secs(60);
+/// A broken connection and the end of the program behind it are noticed one after the other.
+const HEARD: Duration = Duration::from_millis(500);
+
+/// What a module's program is started with.
+pub struct SidecarParts {
+    /// Starts it.
+    pub launcher: Option<Launcher>,
+    /// What it is started with. The profile is what the operator wants for modules.
+    pub children: ChildSettings,
+    /// The folder it works in.
+    pub workspace: Arc<Workspace>,
+    /// Variables it gets.
+    pub variables: BTreeMap<String, String>,
+    /// Folders it may write beside the workspace.
+    pub writable: Vec<PathBuf>,
+}
+
+pub(super) struct Sidecar {
+    program: PathBuf,
+    root: PathBuf,
+    children: Children,
+    variables: BTreeMap<String, String>,
+    writable: Vec<PathBuf>,
+    opened: Arc<AtomicU64>,
+    state: tokio::sync::Mutex<SidecarState>,
+}
+
+#[derive(Default)]
+struct SidecarState {
+    running: Option<Arc<RunningSidecar>>,
+    deaths: u32,
+    not_before: Option<Instant>,
+}
+
+struct RunningSidecar {
+    connection: GrpcChannel,
+    applied: AppliedSandbox,
+    last_words: LastWords,
+    ended: watch::Receiver<Option<CommandExit>>,
+    since: Instant,
+    /// Dropped, it ends the program.
+    _stop: oneshot::Sender<()>,
+}
+
+impl Sidecar {
+    pub(super) fn new(
+        program: PathBuf,
+        root: PathBuf,
+        parts: SidecarParts,
+        opened: Arc<AtomicU64>,
+    ) -> Self {
+        let SidecarParts {
+            launcher,
+            children,
+            workspace,
+            variables,
+            writable,
+        } = parts;
+        let children = Children::new(launcher, children, workspace);
+        let state = tokio::sync::Mutex::default();
+        Self {
+            program,
+            root,
+            children,
+            variables,
+            writable,
+            opened,
+            state,
+        }
+    }
+
+    /// A connection to the program, started where it is not running.
+    pub(super) async fn live(&self) -> Result<GrpcConnection, ToolFailure> {
+        let running = self.running().await?;
+        running.connection.live().await.map_err(|error| {
+            let message = format!("the module's program runs and does not answer: {error}");
+            ToolFailure::of(ErrorClass::DependencyUnavailable, message)
+                .code("not_sent")
+                .untouched()
+        })
+    }
+
+    async fn running(&self) -> Result<Arc<RunningSidecar>, ToolFailure> {
+        let mut state = self.state.lock().await;
+        if let Some(running) = &state.running {
+            if running.ended.borrow().is_none() {
+                return Ok(Arc::clone(running));
+            }
+            let lived = running.since.elapsed() >= LIVED;
+            state.died(lived);
+        }
+        if let Some(wait) = state
+            .not_before
+            .and_then(|at| at.checked_duration_since(Instant::now()))
+        {
+            if wait > REST {
+                let message = format!(
+                    "the module's program died {} times in a row, and rests",
+                    state.deaths
+                );
+                let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                let failure = ToolFailure::of(ErrorClass::DependencyUnavailable, message);
+                return Err(failure.code("program_rests").untouched().after_ms(millis));
+            }
+            tokio::time::sleep(wait).await;
+        }
+        match self.start().await {
+            Ok(running) => Ok(Arc::clone(state.running.insert(Arc::new(running)))),
+            Err(failure) => {
+                state.died(false);
+                Err(failure)
+            }
+        }
+    }
+
+    async fn start(&self) -> Result<RunningSidecar, ToolFailure> {
+        let variables = self
+            .variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        let environment = self.children.settings().environment.with(variables)?;
+        let port = free_port()?;
+        let argv = vec![
+            self.program.clone().into(),
+            "--port".into(),
+            port.to_string().into(),
+        ];
+        let child = ChildProcessSpec {
+            argv,
+            environment,
+            directory: self.children.workspace().path().to_owned(),
+            stdin: Stdin::Null,
+            stderr: StderrTarget::Piped,
+            confines: self.confines(),
+        };
+        let mut process = self.children.start(child).await?;
+        let last_words = LastWords::default();
+        let mut listeners = JoinSet::new();
+        if let Some(stderr) = process.take_stderr() {
+            listeners.spawn(last_words.clone().listen(stderr));
+        }
+        let mut stdout = process.take_stdout().map(BufReader::new);
+        let first = first_of(&mut process, &mut stdout).await;
+        if first != FirstWord::Ready(port) {
+            if first == FirstWord::End {
+                // A program that closed its output is about to end, and how it does is worth a moment.
+                let _ = timeout(HEARD, process.wait()).await;
+            }
+            let ended = process.kill().await;
+            listened(listeners).await;
+            return Err(self
+                .not_ready(first, port, ended, &last_words)
+                .confined(process.applied().clone()));
+        }
+        if let Some(stdout) = stdout {
+            listeners.spawn(last_words.clone().listen(stdout));
+        }
+        let endpoint = Endpoint::local(port)?;
+        let applied = process.applied().clone();
+        let (stop, ended) = keep(process, listeners);
+        let connection = GrpcChannel::new(endpoint, Arc::clone(&self.opened));
+        Ok(RunningSidecar {
+            connection,
+            applied,
+            last_words,
+            ended,
+            since: Instant::now(),
+            _stop: stop,
+        })
+    }
+
+    fn confines(&self) -> Confines {
+        let wanted = self.children.settings().profile;
+        let profile = match wanted {
+            SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::Network => {
+                SandboxProfile::Network
+            }
+            SandboxProfile::None => SandboxProfile::None,
+        };
+        let mut confines = self.children.operators_confines(profile);
+        if wanted == SandboxProfile::ReadOnly {
+            for root in &mut confines.roots {
+                root.access = ResourceAccess::Read;
+            }
+        }
+        confines.readable.push(self.root.clone());
+        let own = self.writable.iter().map(|path| SandboxRoot {
+            path: path.clone(),
+            access: ResourceAccess::Write,
+        });
+        confines.roots.extend(own);
+        confines
+    }
+
+    fn not_ready(
+        &self,
+        first: FirstWord,
+        port: u16,
+        ended: CommandExit,
+        words: &LastWords,
+    ) -> ToolFailure {
+        let why = match first {
+            FirstWord::Ready(other) => format!("it says `READY:{other}` and was given port {port}"),
+            FirstWord::Error(text) => format!("it says `ERROR:{text}`"),
+            FirstWord::Silence => {
+                format!(
+                    "it did not say `READY:{port}` within {} seconds",
+                    READY.as_secs()
+                )
+            }
+            FirstWord::End => format!("it ended before it was ready ({})", described(ended)),
+        };
+        let program = self.program.display();
+        let message = format!(
+            "the module's program `{program}` did not start: {why}{}",
+            words.told()
+        );
+        ToolFailure::of(ErrorClass::DependencyUnavailable, message)
+            .code("program_not_ready")
+            .untouched()
+    }
+
+    /// What confines the program, where it runs.
+    pub(super) async fn applied(&self) -> Option<AppliedSandbox> {
+        self.state
+            .lock()
+            .await
+            .running
+            .as_ref()
+            .map(|running| running.applied.clone())
+    }
+
+    /// How the program ended, where a broken connection comes from that.
+    pub(super) async fn end(&self) -> Option<String> {
+        let running = self.state.lock().await.running.clone()?;
+        let mut ended = running.ended.clone();
+        let ended = timeout(HEARD, ended.wait_for(Option::is_some))
+            .await
+            .ok()?
+            .ok()?;
+        let ended = (*ended)?;
+        Some(format!(
+            "the module's program ended ({}){}",
+            described(ended),
+            running.last_words.told()
+        ))
+    }
+
+    /// Takes no further calls to a connection that would not take one.
+    pub(super) async fn forget(&self, gone: &GrpcConnection) {
+        if let Some(running) = &self.state.lock().await.running {
+            running.connection.forget(gone);
+        }
+    }
+
+    /// The connection there is, where the program runs.
+    pub(super) async fn open_now(&self) -> Option<GrpcConnection> {
+        let running = self.state.lock().await.running.clone()?;
+        if running.ended.borrow().is_some() {
+            return None;
+        }
+        running.connection.live().await.ok()
+    }
+
+    /// Ends the program.
+    pub(super) async fn stop(&self) {
+        let Some(running) = self.state.lock().await.running.take() else {
+            return;
+        };
+        let mut ended = running.ended.clone();
+        drop(running);
+        let _ = timeout(HEARD * 4, ended.wait_for(Option::is_some)).await;
+    }
+}
+
+impl SidecarState {
+    fn died(&mut self, lived: bool) {
+        self.running = None;
+        self.deaths = if lived {
+            1
+        } else {
+            self.deaths.saturating_add(1)
+        };
+        let rest = REST
+            .saturating_mul(1 << self.deaths.saturating_sub(1).min(10))
+            .min(LONGEST_REST);
+        self.not_before = Some(Instant::now() + rest);
+    }
+}
+
+/// Watches over a program until it ends by itself or is told to. Its end is told once its last words are in.
+fn keep(
+    mut process: SandboxedProcess,
+    listeners: JoinSet<()>,
+) -> (oneshot::Sender<()>, watch::Receiver<Option<CommandExit>>) {
+    let (stop, stopped) = oneshot::channel();
+    let (tell, ended) = watch::channel(None);
+    tokio::spawn(async move {
+        let how = tokio::select! {
+            ended = process.wait() => ended,
+            _ = stopped => process.kill().await,
+        };
+        // What it left running is killed by this.
+        drop(process);
+        listened(listeners).await;
+        let _ = tell.send(Some(how));
+    });
+    (stop, ended)
+}
+
+/// Waits for those who listen to a program that is gone. Its pipes are closed, so that takes no time.
+async fn listened(mut listeners: JoinSet<()>) {
+    let _ = timeout(HEARD, async {
+        while listeners.join_next().await.is_some() {}
+    })
+    .await;
+}
+
+/// What a program says first, also where it ended right after.
+async fn first_of(
+    process: &mut SandboxedProcess,
+    stdout: &mut Option<BufReader<Receiver>>,
+) -> FirstWord {
+    let said = async {
+        match stdout {
+            Some(stdout) => first_word(stdout).await,
+            None => FirstWord::End,
+        }
+    };
+    let mut said = pin!(said);
+    tokio::select! {
+        said = timeout(READY, &mut said) => return said.unwrap_or(FirstWord::Silence),
+        _ = process.wait() => {}
+    }
+    timeout(HEARD, said).await.unwrap_or(FirstWord::End)
+}
+
+fn described(ended: CommandExit) -> String {
+    match (ended.code, ended.signal) {
+        _ if ended.out_of_memory => "out of memory".to_owned(),
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "nobody knows how".to_owned(),
+    }
+}
+
+/// A port that nobody listened on a moment ago.
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+        .local_addr()?
+        .port())
+}
+
+/// What a program says first that matters.
+#[derive(Debug, PartialEq, Eq)]
+enum FirstWord {
+    Ready(u16),
+    Error(String),
+    End,
+    Silence,
+}
+
+/// Reads until the program says how it is. Other lines before that are noise.
+async fn first_word(stdout: &mut BufReader<Receiver>) -> FirstWord {
+    let mut lines = stdout.take(PREAMBLE);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if lines.read_until(b'\n', &mut line).await.unwrap_or(0) == 0 {
+            return FirstWord::End;
+        }
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim();
+        if let Some(port) = text
+            .strip_prefix("READY:")
+            .and_then(|port| port.trim().parse().ok())
+        {
+            return FirstWord::Ready(port);
+        }
+        if let Some(error) = text.strip_prefix("ERROR:") {
+            return FirstWord::Error(error.trim().chars().take(LAST_WORDS).collect());
+        }
+    }
+}
+
+/// The last that a program wrote.
+#[derive(Clone, Default)]
+struct LastWords(Arc<Mutex<VecDeque<u8>>>);
+
+impl LastWords {
+    async fn listen(self, mut stream: impl AsyncRead + Unpin) {
+        let mut buffer = [0; 4096];
+        while let Some(length) = stream
+            .read(&mut buffer)
+            .await
+            .ok()
+            .filter(|length| *length > 0)
+        {
+            let mut kept = self.0.lock();
+            kept.extend(&buffer[..length]);
+            let excess = kept.len().saturating_sub(LAST_WORDS);
+            kept.drain(..excess);
+        }
+    }
+
+    /// As the end of a message; nothing where there is nothing.
+    fn told(&self) -> String {
+        let bytes: Vec<u8> = self.0.lock().iter().copied().collect();
+        let text = String::from_utf8_lossy(&bytes);
+        match text.trim() {
+            "" => String::new(),
+            text => format!("; it last wrote: {text}"),
+        }
+    }
+}

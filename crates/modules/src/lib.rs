@@ -1,0 +1,40 @@
+//! Modules of Amplifier and plugins of A2E files as tools: how they come here, and how they run.
+//!
+//! A module is fetched and resolved, then loaded by the Python sidecar, reached over gRPC (feature `grpc`) or compiled in.
+#![warn(missing_docs)]
+
+mod cache;
+mod declared;
+mod fetch;
+#[cfg(feature = "grpc")]
+mod grpc;
+mod hooks;
+mod packages;
+mod python;
+mod resolve;
+mod running;
+mod rust_module;
+mod supply;
+mod unloaded;
+mod witnessing;
+
+pub use cache::CacheError;
+pub use fetch::{CachedModule, FetchedModule, Fetcher, Pin, cached_module};
+#[cfg(feature = "grpc")]
+pub use grpc::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
+pub use hooks::ModuleStandings;
+pub use packages::{
+    CoreWish, FolderSharing, Packages, PackagesError, PreparedEnvironment, PythonEnvironment,
+    PythonModule,
+};
+pub use python::{
+    BridgedModule, CoreChoice, CoreInUse, Isolation, LoadedPlugin, MessageStanding, PluginHost,
+    PluginPort, PythonModules, PythonPackage, PythonParts, PythonSettings, PythonSource,
+    allowed_message_patterns, message_standing,
+};
+pub use resolve::{ResolveError, ResolvedModule, resolve, resolve_folder};
+pub use running::RunError;
+pub use rust_module::{RustModule, RustModules};
+pub use supply::{ModuleFetchPolicy, ModuleSetupProgress, SUPPLY_VARIABLES, Supply};
+pub use unloaded::UnloadedModules;
+pub use witnessing::{EventTaker, EventWitness};

@@ -1,0 +1,243 @@
+//! One environment in the cache: made once, looked at by every start, and tried again where something could not be had.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    cache::{CacheError, ModuleCache},
+    supply::{ModuleFetchPolicy, ModuleSetupProgress, Supply},
+};
+
+use super::{
+    Anew, ENVIRONMENTS, Needs,
+    install::{self, InstallFailures, Installer},
+    python::Python,
+};
+
+/// What says that an environment was made to its end.
+const RECORD: &str = "environment.json";
+/// How long a start leaves alone what could not be had: a host that is started again and again should not wait for a
+/// broken index every time.
+const PAUSE: Duration = Duration::from_secs(600);
+
+/// What the cache says of an environment that was made to its end.
+#[derive(Serialize, Deserialize)]
+pub(super) struct EnvironmentRecord {
+    python: String,
+    requirements: Vec<String>,
+    /// What came of them.
+    pub(super) packages: Vec<String>,
+    /// Modules that could not be had, with what was said.
+    pub(super) failed: InstallFailures,
+    /// What the files look like from outside.
+    look: String,
+}
+
+/// What came of making an environment.
+pub(super) enum EnvironmentBuild {
+    Here {
+        record: EnvironmentRecord,
+        folder: PathBuf,
+    },
+    /// Not one module's packages are there.
+    Nothing {
+        /// What follows their names in a sentence.
+        why: String,
+    },
+}
+
+/// One set of requirements for one Python.
+pub(super) struct Set<'a> {
+    pub(super) supply: &'a Supply,
+    pub(super) cache: &'a ModuleCache,
+    pub(super) python: &'a Python,
+    pub(super) requirements: Vec<String>,
+}
+
+impl Set<'_> {
+    /// The name of its folder.
+    pub(super) fn key(&self) -> String {
+        let mut hasher = Sha256::new();
+        for text in [self.python.identity()].iter().chain(&self.requirements) {
+            hasher.update((text.len() as u64).to_le_bytes());
+            hasher.update(text);
+        }
+        const_hex::encode(&hasher.finalize()[..16])
+    }
+
+    pub(super) async fn made(
+        &self,
+        needs: &[Needs<'_>],
+        anew: Anew,
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<EnvironmentBuild, CacheError> {
+        let inside = format!("{ENVIRONMENTS}/{}", self.key());
+        let before = self.made_before(&inside, anew);
+        if let EarlierEnvironment::Good(made) = before {
+            return Ok(made);
+        }
+        if self.supply.reach == ModuleFetchPolicy::Offline {
+            return Ok(match before {
+                EarlierEnvironment::Good(made) | EarlierEnvironment::WithFailures(made) => made,
+                EarlierEnvironment::Nothing => EnvironmentBuild::Nothing {
+                    why: "are not installed, and nothing may be fetched\n\
+                          hint: `toolpost modules fetch` installs them"
+                        .to_owned(),
+                },
+            });
+        }
+        let _locked = self.cache.lock(&self.key(), progress).await?;
+        // Another host may have been here while this one waited.
+        match self.made_before(&inside, anew) {
+            EarlierEnvironment::Good(made) => Ok(made),
+            EarlierEnvironment::WithFailures(EnvironmentBuild::Here { record, folder }) => {
+                self.retried(needs, (&inside, folder), record, progress)
+                    .await
+            }
+            EarlierEnvironment::WithFailures(made) => Ok(made),
+            EarlierEnvironment::Nothing => self.make(needs, &inside, progress).await,
+        }
+    }
+
+    async fn make(
+        &self,
+        needs: &[Needs<'_>],
+        inside: &str,
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<EnvironmentBuild, CacheError> {
+        // One that is half made has no record, and is never used.
+        self.cache.clear(inside)?;
+        self.cache.folder(inside)?;
+        let folder = self.cache.path_of(inside);
+        let installer = Installer::new(self.supply, self.python, folder.clone(), needs);
+        match installer.install(&self.requirements, needs, progress).await {
+            Ok((packages, failed)) => self.kept(inside, folder, packages, failed),
+            Err(error) => {
+                self.cache.clear(inside)?;
+                Ok(EnvironmentBuild::Nothing {
+                    why: format!("cannot be installed: {error}"),
+                })
+            }
+        }
+    }
+
+    /// Tries again what could not be had. What is there stays: installers take all of a list or nothing.
+    async fn retried(
+        &self,
+        needs: &[Needs<'_>],
+        (inside, folder): (&str, PathBuf),
+        record: EnvironmentRecord,
+        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    ) -> Result<EnvironmentBuild, CacheError> {
+        let had = |needs: &&Needs<'_>| {
+            record
+                .failed
+                .iter()
+                .all(|(id, _)| id != needs.module.id.as_str())
+        };
+        let wanting: Vec<&Needs<'_>> = needs.iter().filter(|needs| !had(needs)).collect();
+        let only_of_failed = |text: &String| {
+            wanting
+                .iter()
+                .any(|needs| needs.requirements.contains(text))
+                && !needs
+                    .iter()
+                    .filter(had)
+                    .any(|needs| needs.requirements.contains(text))
+        };
+        let mut taken: Vec<String> = self
+            .requirements
+            .iter()
+            .filter(|text| !only_of_failed(text))
+            .cloned()
+            .collect();
+        // Without a record it is half made: whoever is killed here leaves nothing that would be used.
+        self.cache.forget(&format!("{inside}/{RECORD}"))?;
+        let installer = Installer::new(self.supply, self.python, folder.clone(), needs);
+        let failed = installer.one_by_one(&mut taken, &wanting, progress).await;
+        match installer.packages(progress).await {
+            Ok(packages) => self.kept(inside, folder, packages, failed),
+            Err(_) => self.kept(inside, folder, record.packages, failed),
+        }
+    }
+
+    fn kept(
+        &self,
+        inside: &str,
+        folder: PathBuf,
+        packages: Vec<String>,
+        failed: InstallFailures,
+    ) -> Result<EnvironmentBuild, CacheError> {
+        let look =
+            install::look(self.cache.dir(), inside).map_err(|error| self.cache.failed(error))?;
+        let python = self.python.identity();
+        let requirements = self.requirements.clone();
+        let record = EnvironmentRecord {
+            python,
+            requirements,
+            packages,
+            failed,
+            look,
+        };
+        self.cache
+            .keep_record(&format!("{inside}/{RECORD}"), &record)?;
+        Ok(EnvironmentBuild::Here { record, folder })
+    }
+
+    /// What is there. One that is damaged concerns the modules that need it, and nobody else.
+    fn made_before(&self, inside: &str, anew: Anew) -> EarlierEnvironment {
+        let name = format!("{inside}/{RECORD}");
+        if anew == Anew::Everything {
+            return EarlierEnvironment::Nothing;
+        }
+        let folder = self.cache.path_of(inside);
+        let record = match self.cache.record::<EnvironmentRecord>(&name) {
+            Ok(Some(record)) => record,
+            Ok(None) => return EarlierEnvironment::Nothing,
+            Err(_) => {
+                return EarlierEnvironment::Good(EnvironmentBuild::Nothing {
+                    why: changed(&folder),
+                });
+            }
+        };
+        let sound = install::look(self.cache.dir(), inside).is_ok_and(|look| look == record.look);
+        if !sound || record.requirements != self.requirements {
+            return EarlierEnvironment::Good(EnvironmentBuild::Nothing {
+                why: changed(&folder),
+            });
+        }
+        let again = match anew {
+            Anew::WhatFailedLongAgo => self.cache.age(&name).is_none_or(|age| age >= PAUSE),
+            Anew::WhatFailed | Anew::Everything => true,
+        };
+        let failed = !record.failed.is_empty();
+        let made = EnvironmentBuild::Here { record, folder };
+        if failed && again {
+            EarlierEnvironment::WithFailures(made)
+        } else {
+            EarlierEnvironment::Good(made)
+        }
+    }
+}
+
+/// What an earlier start left.
+enum EarlierEnvironment {
+    /// Use it.
+    Good(EnvironmentBuild),
+    /// It can be used, and what is missing may be there by now.
+    WithFailures(EnvironmentBuild),
+    Nothing,
+}
+
+fn changed(folder: &Path) -> String {
+    format!(
+        "the environment of its packages, `{}`, is not what was installed: somebody changed it, or the disk did\n\
+         hint: `toolpost modules update` makes it anew",
+        folder.display()
+    )
+}

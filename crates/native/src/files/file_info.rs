@@ -1,0 +1,254 @@
+//! `files.file_info`: what a file is, without its content. Deferred: agents seldom need it, so its schema is
+//! found by search.
+
+use std::{io, path::Path, sync::Arc};
+
+use jiff::Timestamp;
+use rustix::fs::{FileType, Stat, fstat};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolpost_model::{
+    CallInput, Declaration, Effects, InputRefusal, LoadingStrategy, ResourceAccess, Tool, ToolCall,
+    ToolFailure, ToolOutput, ToolProgress, visible_line,
+};
+use toolpost_processes::{
+    CallStopError, FileWorkInterruption, PathError, PathTarget, StopSign, Workspace, digest,
+    io_code, on_worker, open_regular, relative, shown,
+};
+
+use super::{arguments, checked_arguments, declare, entry_type::EntryType, read_effects};
+
+/// How often progress is told at most.
+const PROGRESS_EVENTS: u64 = 20;
+/// Smallest step worth an event.
+const PROGRESS_BYTES: u64 = 64 * 1024;
+/// How much is hashed of a file whose size the system does not know, such as one in `/proc`.
+const UNSIZED_BYTES: u64 = 64 * 1024 * 1024;
+
+pub(super) struct FileInfo {
+    workspace: Arc<Workspace>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments<'a> {
+    /// Path of the file or directory, relative to the workspace.
+    path: &'a str,
+}
+
+/// What is known of a path.
+#[derive(Serialize, JsonSchema)]
+struct Info {
+    /// Relative to the workspace and without links.
+    path: String,
+    /// What it is, after links.
+    #[serde(rename = "type")]
+    entry_type: EntryType,
+    /// Size in bytes.
+    size: u64,
+    /// Permission bits, octal.
+    mode: String,
+    /// Last change of the content, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified: Option<String>,
+    /// SHA-256 of a regular file. Missing where the file grew while it was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+}
+
+/// Why nothing could be said.
+#[derive(Debug, thiserror::Error)]
+enum InfoError {
+    #[error(transparent)]
+    Path(#[from] PathError),
+    #[error(transparent)]
+    Stopped(#[from] CallStopError),
+    #[error("cannot read `{}`: {source}", shown(.path))]
+    Io { path: String, source: io::Error },
+}
+
+impl InfoError {
+    fn into_failure(self) -> ToolFailure {
+        let message = self.to_string();
+        match self {
+            Self::Path(error) => error.into_failure(),
+            Self::Stopped(stopped) => stopped.into_failure(),
+            Self::Io { source, .. } => ToolFailure::new(message).code(io_code(&source)),
+        }
+        .untouched()
+    }
+}
+
+impl FileInfo {
+    pub(super) fn new(workspace: Arc<Workspace>) -> Self {
+        Self { workspace }
+    }
+}
+
+impl Tool for FileInfo {
+    fn declaration(&self) -> Declaration {
+        let mut declaration = declare::<Arguments<'_>, Info>(
+            "file_info",
+            "Tells what a path is: type, size, permissions, time of the last change and, for a file, the SHA-256 of \
+             its content.",
+            ResourceAccess::Read,
+        );
+        declaration.title = Some("File info".to_owned());
+        declaration.search_hint =
+            "checksum digest hash stat metadata size mode mtime modified exists".to_owned();
+        declaration.loading = LoadingStrategy::Deferred;
+        declaration.interface.execution.streaming = true;
+        declaration.input.examples = vec![json!({ "path": "target/app.bin" })];
+        declaration
+    }
+
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
+        let arguments: Arguments<'_> = checked_arguments(input)?;
+        self.workspace
+            .request(arguments.path)
+            .map(|_| ())
+            .map_err(|refusal| refusal.into_refusal())
+    }
+
+    fn effects(&self, input: &CallInput) -> Option<Effects> {
+        read_effects(&self.workspace, input.arguments().str("path")?)
+    }
+
+    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
+        let workspace = self.workspace.clone();
+        let input = call.input;
+        on_worker(&self.workspace, call.context, move |stop| {
+            let arguments: Arguments<'_> =
+                arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
+            let info = info(&workspace, arguments.path, stop).map_err(InfoError::into_failure)?;
+            Ok(output(&info)?)
+        })
+        .await
+    }
+}
+
+fn info(workspace: &Workspace, given: &str, stop: &StopSign) -> Result<Info, InfoError> {
+    let located = workspace.locate(&workspace.request(given).map_err(PathError::from)?)?;
+    stop.require(
+        workspace,
+        (given, &located.whole_path()),
+        ResourceAccess::Read,
+    )?;
+    let path = relative(&located.path).0.into_owned();
+    match located.found {
+        PathTarget::Missing { parent, rest } => {
+            let may_see = |place: &Path| stop.may(workspace, place, ResourceAccess::Read);
+            Err(
+                PathError::not_found(given.to_owned(), (&parent, &located.path), &rest, may_see)
+                    .into(),
+            )
+        }
+        PathTarget::Directory(dir) => match fstat(&dir) {
+            Ok(stat) => Ok(describe(path, &stat, None)),
+            Err(error) => Err(InfoError::Io {
+                path,
+                source: error.into(),
+            }),
+        },
+        PathTarget::Entry { stat, .. }
+            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile =>
+        {
+            Ok(describe(path, &stat, None))
+        }
+        PathTarget::Entry { parent, name, .. } => {
+            let (mut file, stat) = open_regular(&parent, &name, given)?;
+            let mut reporter = Reporter::new(size_of(&stat), stop);
+            let limit = match size_of(&stat) {
+                0 => UNSIZED_BYTES,
+                size => size,
+            };
+            match digest::of_file(&mut file, limit, stop, |done| reporter.tell(done)) {
+                Ok(sha256) => Ok(describe(path, &stat, sha256)),
+                Err(FileWorkInterruption::Stopped(stopped)) => Err(stopped.into()),
+                Err(FileWorkInterruption::Io(source)) => Err(InfoError::Io { path, source }),
+            }
+        }
+    }
+}
+
+fn size_of(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+fn describe(path: String, stat: &Stat, sha256: Option<String>) -> Info {
+    let nanoseconds = i32::try_from(stat.st_mtime_nsec).unwrap_or(0);
+    Info {
+        path,
+        entry_type: EntryType::of(FileType::from_raw_mode(stat.st_mode)),
+        size: size_of(stat),
+        mode: format!("{:04o}", stat.st_mode & 0o7777),
+        modified: Timestamp::new(stat.st_mtime, nanoseconds)
+            .ok()
+            .map(|moment| moment.to_string()),
+        sha256,
+    }
+}
+
+/// Tells progress in steps that are worth telling.
+struct Reporter<'s> {
+    total: u64,
+    step: u64,
+    next: u64,
+    stop: &'s StopSign,
+}
+
+impl<'s> Reporter<'s> {
+    fn new(total: u64, stop: &'s StopSign) -> Self {
+        let step = total.div_ceil(PROGRESS_EVENTS).max(PROGRESS_BYTES);
+        Self {
+            total,
+            step,
+            next: step,
+            stop,
+        }
+    }
+
+    fn tell(&mut self, done: u64) {
+        if done < self.next && done != self.total {
+            return;
+        }
+        self.next = (done / self.step + 1) * self.step;
+        #[expect(clippy::cast_precision_loss, reason = "a percentage need not be exact")]
+        let percent = (self.total > 0).then(|| done as f64 * 100.0 / self.total as f64);
+        self.stop.progress(ToolProgress {
+            message: "hashing".to_owned(),
+            percent,
+            done: Some(done),
+            total: (self.total > 0).then_some(self.total),
+        });
+    }
+}
+
+fn output(info: &Info) -> Result<ToolOutput, serde_json::Error> {
+    let mut lines = vec![
+        format!("path: {}", visible_line(&info.path)),
+        format!("type: {}", info.entry_type.as_str()),
+        format!("size: {} bytes", info.size),
+        format!("mode: {}", info.mode),
+    ];
+    lines.extend(
+        info.modified
+            .as_ref()
+            .map(|moment| format!("modified: {moment}")),
+    );
+    lines.extend(
+        info.sha256
+            .as_ref()
+            .map(|digest| format!("sha256: {digest}")),
+    );
+    let summary = format!(
+        "{} is a {} of {} bytes",
+        shown(&info.path),
+        info.entry_type.as_str(),
+        info.size
+    );
+    Ok(ToolOutput::text(lines.join("\n"))
+        .with_summary(summary)
+        .with_structured(serde_json::to_value(info)?))
+}

@@ -1,0 +1,345 @@
+//! Collects what is in a directory and beneath, within limits.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    path::{Component, Path, PathBuf},
+};
+
+use cap_std::fs::Dir;
+use rustix::fs::{AtFlags, FileType, statat};
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolpost_model::{ResourceAccess, ToolFailure};
+use toolpost_processes::{
+    CallStopError, FileWorkInterruption, PathError, PathTarget, StopSign, Workspace, io_code,
+    open_directory, read_link, relative, shown,
+};
+
+use super::Arguments;
+use crate::files::entry_type::EntryType;
+
+/// How many names are read in one call before the listing is called incomplete. Names must be held to be sorted.
+const SCANNED_NAMES: usize = 100_000;
+/// How many bytes of names and link targets are shown in one call.
+const LISTED_BYTES: usize = 1 << 20;
+
+/// One thing in a directory.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Entry")]
+pub(super) struct DirectoryEntry {
+    /// Where it is, relative to the workspace.
+    path: String,
+    /// What it is.
+    #[serde(rename = "type")]
+    pub(super) entry_type: EntryType,
+    /// Size of a file in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    /// What a link says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) target: Option<String>,
+    /// The name is not UTF-8; bytes of it were replaced in `path`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    lossy_name: bool,
+    /// The directory should have been listed too, but may not be read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub(super) unreadable: bool,
+    /// Relative to the directory that is listed, for the text.
+    #[serde(skip)]
+    pub(super) name: String,
+}
+
+/// Why a directory was not listed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ListError {
+    #[error(transparent)]
+    Path(#[from] PathError),
+    #[error(transparent)]
+    Stopped(#[from] CallStopError),
+    #[error("`{}` is not a directory", shown(.given))]
+    NotADirectory { given: String },
+    #[error("cannot list `{}`: {source}", shown(.given))]
+    Io { given: String, source: io::Error },
+}
+
+impl ListError {
+    pub(super) fn into_failure(self) -> ToolFailure {
+        let message = self.to_string();
+        match self {
+            Self::Path(error) => error.into_failure(),
+            Self::Stopped(stopped) => stopped.into_failure(),
+            Self::NotADirectory { .. } => ToolFailure::new(message)
+                .code("not_a_directory")
+                .hint("`read_file` shows what is in a file"),
+            Self::Io { source, .. } => ToolFailure::new(message).code(io_code(&source)),
+        }
+        .untouched()
+    }
+}
+
+/// What was found.
+pub(super) struct DirectoryListing {
+    /// The directory, relative to the workspace.
+    pub(super) path: String,
+    pub(super) entries: Vec<DirectoryEntry>,
+    /// How many entries there are in all, if every directory that was wanted could be counted.
+    pub(super) total: Option<u64>,
+    /// There is something that is not shown.
+    pub(super) cut: bool,
+    /// How many entries rules keep from the call.
+    pub(super) kept: u64,
+}
+
+/// Lists the directory that `arguments` name.
+pub(super) fn list(
+    workspace: &Workspace,
+    arguments: &Arguments<'_>,
+    stop: &StopSign,
+) -> Result<DirectoryListing, ListError> {
+    let given = || arguments.path.to_owned();
+    let located = workspace.locate(&workspace.request(arguments.path).map_err(PathError::from)?)?;
+    stop.require(
+        workspace,
+        (arguments.path, &located.whole_path()),
+        ResourceAccess::Read,
+    )?;
+    let dir = match located.found {
+        PathTarget::Directory(dir) => dir,
+        PathTarget::Entry { .. } => return Err(ListError::NotADirectory { given: given() }),
+        PathTarget::Missing { parent, rest } => {
+            let may_see = |place: &Path| stop.may(workspace, place, ResourceAccess::Read);
+            return Err(
+                PathError::not_found(given(), (&parent, &located.path), &rest, may_see).into(),
+            );
+        }
+    };
+    let path = relative(&located.path).0.into_owned();
+    let listing = DirectoryListing {
+        path,
+        entries: Vec::new(),
+        total: Some(0),
+        cut: false,
+        kept: 0,
+    };
+    let mut collector = Collector {
+        listing,
+        limit: arguments.limit,
+        scanned: 0,
+        listed: 0,
+        workspace,
+        stop,
+    };
+    let names = collector
+        .names(&dir, &located.path)
+        .map_err(|error| match error {
+            FileWorkInterruption::Stopped(stopped) => ListError::Stopped(stopped),
+            FileWorkInterruption::Io(source) => ListError::Io {
+                given: given(),
+                source,
+            },
+        })?;
+    let below = arguments.depth.saturating_sub(1);
+    collector.add(
+        &ListedDirectory {
+            dir: &dir,
+            at: &located.path,
+            name: Path::new(""),
+            below,
+        },
+        names,
+    )?;
+    Ok(collector.listing)
+}
+
+struct Collector<'s> {
+    listing: DirectoryListing,
+    limit: usize,
+    /// Names read so far, shown or not.
+    scanned: usize,
+    /// Bytes of the names that are shown.
+    listed: usize,
+    workspace: &'s Workspace,
+    stop: &'s StopSign,
+}
+
+/// A directory that is being listed.
+struct ListedDirectory<'l> {
+    dir: &'l Dir,
+    /// From the workspace's root.
+    at: &'l Path,
+    /// From the directory the caller named.
+    name: &'l Path,
+    /// How many more levels to show.
+    below: u8,
+}
+
+/// What is in a directory within the listing.
+enum SubdirectoryContents {
+    NotWanted,
+    Unreadable,
+    Names(Dir, Vec<OsString>),
+}
+
+impl Collector<'_> {
+    /// The names in a directory that lies at a place, sorted by their bytes, without those that rules keep from the
+    /// call.
+    fn names(&mut self, dir: &Dir, at: &Path) -> Result<Vec<OsString>, FileWorkInterruption> {
+        self.stop.check()?;
+        let mut names = Vec::new();
+        for entry in dir.entries()? {
+            if self.scanned == SCANNED_NAMES {
+                (self.listing.total, self.listing.cut) = (None, true);
+                break;
+            }
+            let name = entry?.file_name();
+            self.scanned += 1;
+            match self.may_show(dir, at, &name) {
+                true => names.push(name),
+                false => self.listing.kept += 1,
+            }
+        }
+        self.listing.total = self.listing.total.map(|total| total + names.len() as u64);
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// A link is judged by where it leads as well: what it says is the name of that.
+    fn may_show(&self, dir: &Dir, at: &Path, name: &OsStr) -> bool {
+        if !self.stop.has_path_rules() {
+            return true;
+        }
+        let place = at.join(name);
+        if !self.stop.may(self.workspace, &place, ResourceAccess::Read) {
+            return false;
+        }
+        let is_link = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
+        if !is_link {
+            return true;
+        }
+        // A name that is no text cannot be followed from here, so nobody knows where it leads.
+        let Some(requested) = place
+            .to_str()
+            .and_then(|place| self.workspace.request(place).ok())
+        else {
+            return false;
+        };
+        match self.workspace.locate(&requested) {
+            Ok(located) => {
+                self.stop
+                    .may(self.workspace, &located.whole_path(), ResourceAccess::Read)
+            }
+            // It leads out, or in circles; what it says may be a kept name all the same.
+            Err(_) => {
+                let target = read_link(dir, name).map(|target| at.join(target));
+                target.is_ok_and(|target| {
+                    self.stop
+                        .may(self.workspace, &lexical(&target), ResourceAccess::Read)
+                })
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        level: &ListedDirectory<'_>,
+        names: Vec<OsString>,
+    ) -> Result<(), CallStopError> {
+        for name in names {
+            if self.listing.entries.len() == self.limit || self.listed > LISTED_BYTES {
+                self.listing.cut = true;
+                // Directories among the names that are left will not be opened, so nobody counts what they hold.
+                self.listing.total = self.listing.total.filter(|_| level.below == 0);
+                break;
+            }
+            self.stop.check()?;
+            let Some(mut entry) = describe(level, &name) else {
+                continue;
+            };
+            let inner = self.look_into(level, &name, entry.entry_type)?;
+            entry.unreadable = matches!(inner, SubdirectoryContents::Unreadable);
+            self.listed +=
+                entry.path.len() + entry.name.len() + entry.target.as_ref().map_or(0, String::len);
+            self.listing.entries.push(entry);
+            if let SubdirectoryContents::Names(dir, names) = inner {
+                let at = level.at.join(&name);
+                let name = level.name.join(&name);
+                self.add(
+                    &ListedDirectory {
+                        dir: &dir,
+                        at: &at,
+                        name: &name,
+                        below: level.below - 1,
+                    },
+                    names,
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn look_into(
+        &mut self,
+        level: &ListedDirectory<'_>,
+        name: &OsStr,
+        entry_type: EntryType,
+    ) -> Result<SubdirectoryContents, CallStopError> {
+        if entry_type != EntryType::Directory || level.below == 0 {
+            return Ok(SubdirectoryContents::NotWanted);
+        }
+        let Ok(dir) = open_directory(level.dir, name) else {
+            return Ok(SubdirectoryContents::Unreadable);
+        };
+        match self.names(&dir, &level.at.join(name)) {
+            Ok(names) => Ok(SubdirectoryContents::Names(dir, names)),
+            Err(FileWorkInterruption::Stopped(stopped)) => Err(stopped),
+            Err(FileWorkInterruption::Io(_)) => Ok(SubdirectoryContents::Unreadable),
+        }
+    }
+}
+
+/// A path without `.` and `..`, by its text alone.
+fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// Looks at one name. `None`: it vanished meanwhile.
+fn describe(level: &ListedDirectory<'_>, name: &OsStr) -> Option<DirectoryEntry> {
+    let stat = statat(level.dir, name, AtFlags::SYMLINK_NOFOLLOW);
+    let entry_type = match &stat {
+        Ok(stat) => EntryType::of(FileType::from_raw_mode(stat.st_mode)),
+        Err(rustix::io::Errno::NOENT) => return None,
+        Err(_) => EntryType::Other,
+    };
+    let size = stat.ok().and_then(|stat| u64::try_from(stat.st_size).ok());
+    let target = match entry_type {
+        EntryType::Symlink => read_link(level.dir, name)
+            .ok()
+            .map(|target| target.to_string_lossy().into_owned()),
+        EntryType::File | EntryType::Directory | EntryType::Other => None,
+    };
+    let path = level.at.join(name);
+    let (path, lossy_name) = relative(&path);
+    Some(DirectoryEntry {
+        path: path.into_owned(),
+        entry_type,
+        size: size.filter(|_| entry_type == EntryType::File),
+        target,
+        lossy_name,
+        unreadable: false,
+        name: level.name.join(name).to_string_lossy().into_owned(),
+    })
+}

@@ -1,0 +1,198 @@
+//! `files.write_file`: replaces a whole file, or makes a new one, in one step that is seen wholly or not at all.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolpost_model::{
+    CallInput, Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, Tool, ToolCall,
+    ToolFailure, ToolOutput,
+};
+use toolpost_processes::{LastLink, StopSign, Workspace, on_worker, shown};
+
+use super::{
+    Touch, arguments, change_effects, check_digest, checked_arguments, declare, diff,
+    writing::{
+        CONTENT_BYTES, IfMissing, OldContentNeed, Taking, WriteError, WriteTarget,
+        WriteTargetRequest, WrittenFile,
+    },
+};
+
+pub(super) struct WriteFile {
+    workspace: Arc<Workspace>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments<'a> {
+    /// Path of the file, relative to the workspace.
+    path: &'a str,
+    /// The whole new content.
+    content: &'a str,
+    /// Make the directories above the file where they are missing.
+    #[serde(default)]
+    create_directories: bool,
+    /// Write only if the file's content still has this SHA-256 (64 hexadecimal digits).
+    #[serde(default)]
+    expected_sha256: Option<&'a str>,
+}
+
+/// What was written.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "WriteResult")]
+struct WriteFileResult {
+    /// The file, relative to the workspace and without links.
+    path: String,
+    /// Size of the new content.
+    bytes: u64,
+    /// The file did not exist before.
+    created: bool,
+    /// SHA-256 of the new content.
+    sha256: String,
+    /// SHA-256 of the content that was replaced, where it was worth reading.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_sha256: Option<String>,
+    /// Lines added, where old and new were text small enough to compare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    added_lines: Option<u64>,
+    /// Lines removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed_lines: Option<u64>,
+}
+
+impl WriteFile {
+    pub(super) fn new(workspace: Arc<Workspace>) -> Self {
+        Self { workspace }
+    }
+}
+
+impl Tool for WriteFile {
+    fn declaration(&self) -> Declaration {
+        let mut declaration = declare::<Arguments<'_>, WriteFileResult>(
+            "write_file",
+            "Writes a text file, replacing it whole if it exists; for a change in a file use `edit_file`. Missing \
+             directories are made with `create_directories`. Give the `sha256` that `read_file` told as \
+             `expected_sha256` to write only over the content you have read. Of a file that existed the answer shows \
+             what changed, as a diff.",
+            ResourceAccess::Write,
+        );
+        declaration.title = Some("Write file".to_owned());
+        declaration.search_hint = "create save store overwrite replace".to_owned();
+        declaration.input.examples = vec![
+            json!({ "path": "notes.md", "content": "# Notes\n" }),
+            json!({ "path": "src/new/mod.rs", "content": "", "create_directories": true }),
+        ];
+        // The old content is gone afterwards.
+        declaration.interface.safety.destructive = true;
+        declaration
+    }
+
+    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
+        let arguments: Arguments<'_> = checked_arguments(input)?;
+        let requested = self.workspace.check_change(arguments.path)?;
+        if requested.names_directory() {
+            let message = format!(
+                "`{}` names a directory; name the file to write",
+                shown(arguments.path)
+            );
+            return Err(InputRefusal::invalid("/path", message));
+        }
+        if arguments.content.len() > CONTENT_BYTES {
+            let message = format!(
+                "the content has {} bytes, the limit is {CONTENT_BYTES}",
+                arguments.content.len()
+            );
+            return Err(InputRefusal::invalid("/content", message));
+        }
+        check_digest(arguments.expected_sha256)
+    }
+
+    fn effects(&self, input: &CallInput) -> Option<Effects> {
+        let arguments: Arguments<'_> = arguments(input).ok()?;
+        let touch = Touch::content(arguments.path).with_directories(arguments.create_directories);
+        // A digest that fits tells what is in the file.
+        let touch = if arguments.expected_sha256.is_some() {
+            touch.revealing()
+        } else {
+            touch
+        };
+        let effects = change_effects(&self.workspace, Effects::of(EffectClass::Write), touch)?;
+        // A second run with `expected_sha256` meets its own content and fails.
+        Some(if arguments.expected_sha256.is_none() {
+            effects.idempotent()
+        } else {
+            effects
+        })
+    }
+
+    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
+        let workspace = self.workspace.clone();
+        let input = call.input;
+        on_worker(&self.workspace, call.context, move |stop| {
+            let arguments: Arguments<'_> =
+                arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
+            let written = write(&workspace, &arguments, stop).map_err(WriteError::into_failure)?;
+            Ok(output(written, arguments.content)?)
+        })
+        .await
+    }
+}
+
+/// Until the content takes over the name nothing is visible; directories made on the way are taken back on failure.
+fn write(
+    workspace: &Workspace,
+    arguments: &Arguments<'_>,
+    stop: &StopSign,
+) -> Result<WrittenFile, WriteError> {
+    let (wish, taking) = match arguments.expected_sha256 {
+        Some(_) => (OldContentNeed::Digest, Taking::Unchanged),
+        None => (OldContentNeed::IfCheap, Taking::Any),
+    };
+    let missing = match arguments.create_directories {
+        true => IfMissing::CreateDirectories,
+        false => IfMissing::Create,
+    };
+    let opening = WriteTargetRequest {
+        given: arguments.path,
+        wish,
+        missing,
+        last_link: LastLink::Follow,
+    };
+    let target = WriteTarget::open(workspace, opening, stop)?;
+    target.require(arguments.expected_sha256)?;
+    let mut written = target
+        .stage(arguments.content.as_bytes(), stop)?
+        .commit(taking, stop)?;
+    std::mem::replace(&mut written.durable, Ok(()))?;
+    Ok(written)
+}
+
+fn output(written: WrittenFile, content: &str) -> Result<ToolOutput, serde_json::Error> {
+    let created = written.created();
+    let path = written.target.path;
+    let bytes = content.len() as u64;
+    let unit = if bytes == 1 { "byte" } else { "bytes" };
+    let new = if created { " (new)" } else { "" };
+    let summary = format!("wrote {bytes} {unit} to {}{new}", shown(&path));
+    // Of a new file the caller knows every line already.
+    let old = written.target.old.as_ref().and_then(|old| old.text());
+    let diff = old.and_then(|old| diff::unified(&path, Some(old), Some(content)));
+    let text = match &diff {
+        Some(diff) if diff.text.is_empty() => format!("{summary}, as it was before"),
+        Some(diff) => format!("{summary}\n{}", diff.text),
+        None => summary.clone(),
+    };
+    let result = WriteFileResult {
+        path,
+        bytes,
+        created,
+        sha256: written.sha256,
+        previous_sha256: written.target.old.and_then(|old| old.sha256),
+        added_lines: diff.as_ref().map(|diff| diff.added),
+        removed_lines: diff.as_ref().map(|diff| diff.removed),
+    };
+    Ok(ToolOutput::text(text)
+        .with_summary(summary)
+        .with_structured(serde_json::to_value(&result)?))
+}

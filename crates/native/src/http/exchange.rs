@@ -1,0 +1,276 @@
+//! One exchange: the request, and the redirects it leads through. Each hop is a request of its own, whose target
+//! passes the same rules as the first.
+
+use std::collections::HashSet;
+
+use reqwest::{
+    Method, Request, Response, StatusCode, Url,
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolpost_model::CallContext;
+use toolpost_processes::{
+    Clients, Credential, HttpError, HttpExchangeDeadline, HttpTarget, MAX_REDIRECTS,
+    NetworkSettings, same_origin,
+};
+
+use super::request_headers::stays_with_its_origin;
+
+/// What to send.
+pub(super) struct OutgoingHttpRequest<'a> {
+    pub(super) target: HttpTarget,
+    pub(super) method: Method,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<Vec<u8>>,
+    /// The header's value is there once the secret was revealed.
+    pub(super) credential: Option<(&'a Credential, Option<HeaderValue>)>,
+    pub(super) redirects: Redirects,
+}
+
+/// Whether redirects are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Redirects {
+    /// Up to [`MAX_REDIRECTS`] of them.
+    Follow,
+    /// They are answers like others.
+    Show,
+}
+
+/// What came back: the head of the last answer.
+pub(super) struct HttpResponseHead {
+    pub(super) response: Response,
+    pub(super) target: HttpTarget,
+    pub(super) hops: Vec<Hop>,
+    /// Why the last answer, although a redirect, was not followed.
+    pub(super) stopped_because: Option<String>,
+}
+
+/// A redirect that was followed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct Hop {
+    /// The status that said so.
+    pub(super) status: u16,
+    /// Where it led.
+    pub(super) to: String,
+}
+
+/// Sends the request, follows what is to be followed, and gives the head of the last answer.
+pub(super) async fn run(
+    clients: &Clients,
+    settings: &NetworkSettings,
+    mut outgoing: OutgoingHttpRequest<'_>,
+    deadline: HttpExchangeDeadline,
+    context: &CallContext,
+) -> Result<HttpResponseHead, HttpError> {
+    let mut hops: Vec<Hop> = Vec::new();
+    let mut seen: HashSet<(Method, Url)> = HashSet::new();
+    loop {
+        seen.insert((outgoing.method.clone(), outgoing.target.url.clone()));
+        let response = send(clients, &outgoing, deadline)
+            .await
+            .map_err(|error| later(error, &hops))?;
+        let step = match outgoing.redirects {
+            Redirects::Follow => next(&outgoing, &response).map_err(|error| later(error, &hops))?,
+            Redirects::Show => Next::Stay(None),
+        };
+        let (url, keep_body) = match step {
+            Next::Go { url, keep_body } => (url, keep_body),
+            Next::Stay(stopped_because) => {
+                return Ok(HttpResponseHead {
+                    response,
+                    target: outgoing.target,
+                    hops,
+                    stopped_because,
+                });
+            }
+        };
+        let target = HttpTarget::of(url, &settings.private)
+            .map_err(|refusal| HttpError::Redirected(Box::new(refusal.into())))?;
+        let to = target.url.to_string();
+        if hops.len() == MAX_REDIRECTS {
+            return Err(HttpError::TooManyRedirects {
+                limit: MAX_REDIRECTS,
+                to,
+            });
+        }
+        hops.push(Hop {
+            status: response.status().as_u16(),
+            to: to.clone(),
+        });
+        let from = outgoing.target.url.to_string();
+        outgoing.turn_to(target, keep_body);
+        if !context.may_request(outgoing.method.as_str(), &to) {
+            return Err(HttpError::Kept { from, to });
+        }
+        if seen.contains(&(outgoing.method.clone(), outgoing.target.url.clone())) {
+            return Err(HttpError::RedirectLoop { to });
+        }
+    }
+}
+
+impl<'a> OutgoingHttpRequest<'a> {
+    /// Looks at the credential's secret, for the request and for whoever must keep it out of the result. Fails with
+    /// the credential's name if the secret can be in no header.
+    pub(super) fn reveal(&mut self) -> Result<Option<&'a Credential>, String> {
+        let Some((credential, value)) = &mut self.credential else {
+            return Ok(None);
+        };
+        *value = Some(
+            credential
+                .header_value()
+                .ok_or_else(|| credential.name.clone())?,
+        );
+        Ok(Some(*credential))
+    }
+
+    fn turn_to(&mut self, target: HttpTarget, keep_body: KeepBody) {
+        if keep_body == KeepBody::No {
+            if self.method != Method::HEAD {
+                self.method = Method::GET;
+            }
+            self.body = None;
+            let of_the_body: Vec<HeaderName> = self
+                .headers
+                .keys()
+                .filter(|name| name.as_str().starts_with("content-"))
+                .cloned()
+                .collect();
+            for name in of_the_body {
+                self.headers.remove(name);
+            }
+        }
+        let same = same_origin(&self.target.url, &target.url);
+        if !same {
+            let keys: Vec<HeaderName> = self
+                .headers
+                .keys()
+                .filter(|name| stays_with_its_origin(name))
+                .cloned()
+                .collect();
+            for name in keys {
+                self.headers.remove(name);
+            }
+        }
+        // Once dropped it does not come back, not even where the way leads home again.
+        self.credential = self.credential.take().filter(|(credential, _)| {
+            same && credential
+                .urls
+                .iter()
+                .any(|prefix| prefix.covers(&target.url))
+        });
+        self.target = target;
+    }
+
+    fn host(&self) -> String {
+        self.target.url.host_str().unwrap_or_default().to_owned()
+    }
+}
+
+async fn send(
+    clients: &Clients,
+    outgoing: &OutgoingHttpRequest<'_>,
+    deadline: HttpExchangeDeadline,
+) -> Result<Response, HttpError> {
+    let client = clients.of(&outgoing.target)?;
+    let mut request = Request::new(outgoing.method.clone(), outgoing.target.url.clone());
+    *request.headers_mut() = outgoing.headers.clone();
+    if let Some((credential, Some(value))) = &outgoing.credential {
+        request
+            .headers_mut()
+            .insert(credential.header.name.clone(), value.clone());
+    }
+    *request.body_mut() = outgoing.body.clone().map(Into::into);
+    let answer = tokio::time::timeout_at(deadline.at, client.execute(request)).await;
+    let response = answer
+        .map_err(|_| deadline.missed(outgoing.host(), 0))?
+        .map_err(|error| HttpError::sending(outgoing.host(), error))?;
+    // The addresses were looked at before the connection was made. This look is for the day somebody changes how
+    // the client connects.
+    if let Some(peer) = response.remote_addr() {
+        outgoing.target.check_peer(peer.ip())?;
+    }
+    Ok(response)
+}
+
+/// An error at this hop: behind a redirect it says so.
+fn later(error: HttpError, hops: &[Hop]) -> HttpError {
+    match hops {
+        [] => error,
+        [..] => HttpError::Redirected(Box::new(error)),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeepBody {
+    Yes,
+    No,
+}
+
+enum Next {
+    Go { url: Url, keep_body: KeepBody },
+    Stay(Option<String>),
+}
+
+/// Where the answer leads.
+fn next(outgoing: &OutgoingHttpRequest<'_>, response: &Response) -> Result<Next, HttpError> {
+    let from = &outgoing.target.url;
+    let keep_body = match response.status() {
+        // What everybody does, and what the standard allows: a POST becomes a GET.
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND if outgoing.method == Method::POST => {
+            KeepBody::No
+        }
+        StatusCode::SEE_OTHER if outgoing.method == Method::GET => KeepBody::Yes,
+        StatusCode::SEE_OTHER => KeepBody::No,
+        StatusCode::MOVED_PERMANENTLY
+        | StatusCode::FOUND
+        | StatusCode::TEMPORARY_REDIRECT
+        | StatusCode::PERMANENT_REDIRECT => KeepBody::Yes,
+        _ => return Ok(Next::Stay(None)),
+    };
+    let Some(location) = response.headers().get(LOCATION) else {
+        return Ok(Next::Stay(None));
+    };
+    let bad = || HttpError::BadLocation {
+        from: from.to_string(),
+    };
+    let location = std::str::from_utf8(location.as_bytes()).map_err(|_| bad())?;
+    let url = from.join(location).map_err(|_| bad())?;
+    if from.scheme() == "https" && url.scheme() == "http" {
+        return Err(HttpError::Downgrade {
+            from: from.to_string(),
+            to: url.to_string(),
+        });
+    }
+    // The call was decided on for the host it names. To change something elsewhere is another call.
+    let harmless = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&outgoing.method);
+    if keep_body == KeepBody::Yes && !harmless && !same_origin(from, &url) {
+        let because = format!(
+            "the redirect leads to another origin, and the {} would be repeated there; request `{url}` itself if \
+             that is meant",
+            outgoing.method
+        );
+        return Ok(Next::Stay(Some(because)));
+    }
+    Ok(Next::Go { url, keep_body })
+}
+
+/// The media type an answer says it has, without parameters and in lower case, and its `charset`.
+pub(super) fn media_type(headers: &HeaderMap) -> (Option<String>, Option<String>) {
+    let Some(text) = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+    else {
+        return (None, None);
+    };
+    let mut parts = text.split(';');
+    let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
+    let charset = parts.find_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        let value = value.trim().trim_matches('"');
+        name.trim()
+            .eq_ignore_ascii_case("charset")
+            .then(|| value.to_owned())
+    });
+    ((!essence.is_empty()).then_some(essence), charset)
+}

@@ -1,0 +1,116 @@
+//! The native tools: code of this host, so what they say of their effects is taken at its word.
+//!
+//! They work on one [`Workspace`]. The binary opens it and registers [`native_source`] with the catalog; nothing here
+//! knows the catalog.
+#![warn(missing_docs)]
+
+mod calls;
+mod code;
+mod command;
+mod echo;
+mod files;
+mod http;
+mod results;
+mod search;
+mod shell;
+
+use std::{fmt, path::PathBuf, sync::Arc};
+
+use toolpost_model::ToolSet;
+use toolpost_processes::{ChildSettings, Children, NetworkSettings, Workspace};
+use toolpost_sandbox::Launcher;
+
+use self::{code::CodeTools, shell::Processes};
+pub use self::{
+    code::{CodeSettings, code_worker_if_asked},
+    command::{
+        CommandDeclaration, CommandError, CommandOutputFormat, CommandParameter,
+        CommandParameterType, CommandProblem,
+    },
+    shell::SpoolDirectory,
+};
+
+/// What the native tools are made of.
+pub struct NativeParts {
+    /// Where they work.
+    pub workspace: Arc<Workspace>,
+    /// Starts their processes.
+    pub launcher: Option<Launcher>,
+    /// What those are started with.
+    pub children: ChildSettings,
+    /// Where their output is kept.
+    pub spool: SpoolDirectory,
+    /// Where they may go on the network.
+    pub network: NetworkSettings,
+    /// What code may do.
+    pub code: CodeSettings,
+    /// Commands of the operator's own.
+    pub commands: Vec<CommandDeclaration>,
+    /// A binary whose `main` calls [`code_worker_if_asked`] first, usually this one. Without it code does not run.
+    pub program: Option<PathBuf>,
+}
+
+impl NativeParts {
+    /// Tools on a workspace and nothing else: no process can be started, no private address reached.
+    pub fn on(workspace: Arc<Workspace>) -> Self {
+        Self {
+            workspace,
+            launcher: None,
+            children: ChildSettings::default(),
+            spool: SpoolDirectory::in_memory(),
+            network: NetworkSettings::default(),
+            code: CodeSettings::default(),
+            commands: Vec::new(),
+            program: None,
+        }
+    }
+}
+
+/// The native tools, as one source.
+pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
+    let NativeParts {
+        workspace,
+        launcher,
+        children,
+        spool,
+        network,
+        code,
+        commands,
+        program,
+    } = parts;
+    let mut tools = files::tools(Arc::clone(&workspace));
+    tools.extend(search::tools(Arc::clone(&workspace)));
+    tools.extend(http::tools(Arc::clone(&workspace), network));
+    let processes = Arc::new(Processes::new(
+        spool,
+        children.lifetime,
+        children.background,
+    ));
+    let children = Arc::new(Children::new(launcher, children, Arc::clone(&workspace)));
+    tools.extend(shell::tools(&children, &processes));
+    let code = program.map(|program| CodeTools::new(code, program, Arc::clone(&children)));
+    tools.extend(code.iter().flat_map(CodeTools::tools));
+    tools.extend(results::tools(Arc::clone(&workspace)));
+    tools.extend(calls::tools());
+    tools.push(Arc::new(echo::tool()));
+    // Last, because the names of tools are given out in this order.
+    tools.extend(command::tools(&children, &processes, commands)?);
+    Ok(
+        ToolSet::new("native", tools).when_session_closes(move |session| {
+            processes.close(session);
+            if let Some(code) = &code {
+                code.session_closed(session);
+            }
+        }),
+    )
+}
+
+/// Unwraps what was parsed from a literal in this crate. A bad literal is a mistake of ours that the first test
+/// run shows, and `HookRequestTool::declaration` has no way to report it.
+#[expect(
+    clippy::expect_used,
+    reason = "only literals of this crate pass through, and every one is tested"
+)]
+fn literal<T, E: fmt::Debug>(parsed: Result<T, E>) -> T {
+    parsed.expect("a literal of this crate is well formed")
+}

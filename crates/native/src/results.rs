@@ -1,0 +1,106 @@
+//! The tools on kept results: namespace `results`, one tool a file.
+//!
+//! A result that is too large to be shown is kept whole, and its answer names it. These tools show any part of it. They
+//! ask the host for it, which lets a caller see what its own calls made and nothing else; what they show is never kept
+//! a second time.
+
+mod json;
+mod read_result;
+mod reader;
+mod search_result;
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use toolpost_model::{
+    ArtifactError, ArtifactId, CallContext, CallInput, CancelSupport, ClassFact, Declaration,
+    DynTool, EffectClass, Effects, ErrorClass, InputRefusal, PersistStrategy, RiskLevel,
+    StoredArtifact, ToolFailure, ToolId, ToolKind, schema_of,
+};
+use toolpost_processes::Workspace;
+
+use self::{read_result::ReadResultTool, search_result::SearchResult};
+use super::literal;
+
+/// Most text shown at once, in bytes: within what a host shows of a result unless its operator says otherwise.
+const SHOWN_BYTES: usize = 48 << 10;
+/// How much is read at once.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// The tools. Their work is done on the workspace's threads.
+pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
+    vec![
+        Arc::new(ReadResultTool::new(Arc::clone(&workspace))),
+        Arc::new(SearchResult::new(workspace)),
+    ]
+}
+
+/// What both have in common.
+fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> Declaration {
+    let mut declaration = Declaration::new(literal(ToolId::new("results", name)), description);
+    declaration.kind = ToolKind::Result;
+    declaration.toolkit = "results".to_owned();
+    declaration.input.schema = Arc::new(schema_of::<In>());
+    declaration.output.schema = Some(Arc::new(schema_of::<Out>()));
+    declaration.tags = vec!["results".to_owned(), "read".to_owned()];
+    let interface = &mut declaration.interface;
+    interface.safety.class = ClassFact::Always(EffectClass::Read);
+    interface.permission.risk = RiskLevel::Low;
+    interface.execution.idempotent = true;
+    interface.execution.cancel = CancelSupport::Cooperative;
+    interface.rendering.subject_argument = Some("ref".to_owned());
+    interface.persistence.strategy = PersistStrategy::NeverPersist;
+    declaration
+}
+
+/// They touch nothing but results of their caller's own calls.
+fn effects() -> Effects {
+    Effects {
+        concurrency_safe: true,
+        ..Effects::of(EffectClass::Read)
+    }
+}
+
+fn check_ref(input: &CallInput) -> Result<(), InputRefusal> {
+    match input.arguments().str("ref").map(str::parse::<ArtifactId>) {
+        Some(Err(error)) => Err(InputRefusal::invalid("/ref", error.to_string())),
+        Some(Ok(_)) | None => Ok(()),
+    }
+}
+
+async fn open(
+    context: &CallContext,
+    reference: &str,
+) -> Result<Arc<dyn StoredArtifact>, ToolFailure> {
+    let id: ArtifactId = reference.parse().map_err(|error| invalid(&error))?;
+    context.open_artifact(id).await.map_err(failed)
+}
+
+fn invalid(error: &dyn std::error::Error) -> ToolFailure {
+    ToolFailure::invalid(error.to_string())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
+fn failed(error: ArtifactError) -> ToolFailure {
+    let message = error.to_string();
+    match error {
+        ArtifactError::Unknown(_) => ToolFailure::invalid(message).code("unknown_result").hint(
+            "use the `ref` of a result of one of your own calls; its answer names it under `artifacts`",
+        ),
+        ArtifactError::Gone(_) => ToolFailure::invalid(message)
+            .code("result_gone")
+            .hint("make the call again that gave the result, if it only reads"),
+        ArtifactError::Damaged(_) => ToolFailure::new(message).code("result_damaged").untouched(),
+        ArtifactError::Storage(_)
+        | ArtifactError::Full { .. }
+        | ArtifactError::Shared(_)
+        | ArtifactError::TooLarge { .. } => {
+            ToolFailure::of(ErrorClass::DependencyUnavailable, message).untouched()
+        }
+    }
+}
+
+/// Whether the beginning of a content looks like text.
+fn is_text(head: &[u8]) -> bool {
+    !head.contains(&0)
+}

@@ -1,0 +1,116 @@
+//! The search tools: namespace `search`, one tool a file.
+//!
+//! Both walk a tree beneath a directory that the workspace's path rules found, on threads of the call's own, and
+//! keep only the newest of what they find. [`walk`] knows the tree, [`newest`] the order, [`watch`] the clock.
+
+mod error;
+mod glob;
+mod grep;
+mod newest;
+mod pattern;
+mod start;
+mod text;
+mod walk;
+mod watch;
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use toolpost_model::{
+    AccessKind, CancelSupport, ClassFact, Declaration, DynTool, EffectClass, ExecutionKind,
+    InputRefusal, RiskLevel, ToolId, ToolKind, schema_of,
+};
+use toolpost_processes::Workspace;
+
+use self::newest::Hit;
+pub(super) use self::{
+    grep::{GrepLine, listing},
+    text::{TextSearch, search_text},
+};
+use super::literal;
+
+/// How far `offset` and `limit` together may reach: that many hits are held to find the newest.
+const REACH: usize = 50_000;
+/// Most bytes of paths on one page.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// The search tools, on one workspace.
+pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
+    vec![
+        Arc::new(glob::GlobTool::new(workspace.clone())),
+        Arc::new(grep::Grep::new(workspace)),
+    ]
+}
+
+/// What both have in common. `In` and `Out` give the schemas.
+fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> Declaration {
+    let mut declaration = Declaration::new(literal(ToolId::new("search", name)), description);
+    declaration.kind = ToolKind::File;
+    declaration.toolkit = "search".to_owned();
+    declaration.input.schema = Arc::new(schema_of::<In>());
+    declaration.output.schema = Some(Arc::new(schema_of::<Out>()));
+    declaration.tags = vec!["search".to_owned(), "files".to_owned(), "read".to_owned()];
+    let interface = &mut declaration.interface;
+    interface.execution.kind = ExecutionKind::EmbeddedRuntime;
+    interface.execution.cancel = CancelSupport::Cooperative;
+    interface.execution.idempotent = true;
+    interface.rendering.subject_argument = Some("pattern".to_owned());
+    interface.safety.class = ClassFact::Always(EffectClass::Read);
+    interface.permission.risk = RiskLevel::Low;
+    interface.permission.access = vec![AccessKind::FileRead];
+    declaration
+}
+
+/// Which part of the hits is wanted.
+#[derive(Clone, Copy)]
+struct SearchPageRange {
+    offset: usize,
+    limit: usize,
+}
+
+impl SearchPageRange {
+    /// How many hits must be held to show it.
+    fn reach(self) -> usize {
+        self.offset + self.limit
+    }
+
+    /// `max_limit` is the tool's own bound.
+    fn check(self, max_limit: usize) -> Result<(), InputRefusal> {
+        if !(1..=max_limit).contains(&self.limit) {
+            let message = format!(
+                "`{}` is out of range, 1 to {max_limit} can be shown at once",
+                self.limit
+            );
+            return Err(InputRefusal::invalid("/limit", message));
+        }
+        if self.offset > REACH - self.limit {
+            let message = format!(
+                "`{}` is out of range, the first {REACH} hits can be reached; narrow the search instead",
+                self.offset
+            );
+            return Err(InputRefusal::invalid("/offset", message));
+        }
+        Ok(())
+    }
+}
+
+/// The hits of a page: those behind `offset`, as far as their paths have no more than [`PAGE_BYTES`] together. At least
+/// one is shown, so that the next page begins behind it.
+fn page_of(hits: &[Hit], offset: usize) -> impl Iterator<Item = &Hit> {
+    let mut bytes = 0;
+    hits.iter().skip(offset).take_while(move |hit| {
+        let before = bytes;
+        bytes += hit.place.as_os_str().len();
+        before == 0 || bytes <= PAGE_BYTES
+    })
+}
+
+/// Whether a count is not worth telling.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// "1 file", "2 files".
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}

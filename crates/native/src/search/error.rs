@@ -1,0 +1,52 @@
+//! Why a search could not be done.
+
+use toolpost_model::ToolFailure;
+use toolpost_processes::{CallStopError, PathError, shown};
+
+use super::{
+    grep::{ExpressionError, FileTypeError},
+    pattern::GlobPatternError,
+};
+
+/// Why a search could not be done.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SearchError {
+    #[error(transparent)]
+    Path(#[from] PathError),
+    #[error("`{}` is a file, not a directory", shown(.given))]
+    IsFile { given: String },
+    #[error(transparent)]
+    Pattern(#[from] GlobPatternError),
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
+    #[error(transparent)]
+    FileType(#[from] FileTypeError),
+    #[error("the call was canceled before the search was done")]
+    Stopped(#[from] CallStopError),
+    #[error("cannot read the arguments: {0}")]
+    Arguments(#[source] serde_json::Error),
+    #[error("cannot write down the result: {0}")]
+    Result(#[source] serde_json::Error),
+}
+
+impl SearchError {
+    pub(super) fn into_failure(self) -> ToolFailure {
+        let message = self.to_string();
+        match self {
+            Self::Path(error) => error.into_failure(),
+            Self::IsFile { .. } => ToolFailure::new(message)
+                .code("not_a_directory")
+                .hint("`grep` searches a single file, `file_info` describes one"),
+            // `check` refused these already, so they come up only when a tool is called without it.
+            Self::Pattern(_) | Self::Expression(_) | Self::FileType(_) | Self::Arguments(_) => {
+                ToolFailure::invalid(message)
+            }
+            Self::Stopped(stopped) => ToolFailure {
+                message,
+                ..stopped.into_failure()
+            },
+            Self::Result(_) => ToolFailure::new(message),
+        }
+        .untouched()
+    }
+}

@@ -1,0 +1,120 @@
+//! Where a search begins: a directory beneath a root of the workspace, held open, or one file in it.
+
+use std::{
+    ffi::OsString,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use cap_std::fs::Dir;
+use toolpost_model::ResourceAccess;
+use toolpost_processes::{PathError, PathTarget, StopSign, Workspace, special};
+
+use super::walk::{IgnoreRules, open_directory};
+
+/// Where a search begins.
+pub(super) struct SearchStart {
+    /// The directory.
+    pub(super) dir: Dir,
+    /// Its path in the workspace, empty for the root.
+    pub(super) place: PathBuf,
+    /// The one file to search, where the call named a file.
+    pub(super) file: Option<OsString>,
+    /// What the ignore files above say.
+    pub(super) rules: Option<Arc<IgnoreRules>>,
+}
+
+impl SearchStart {
+    /// Finds what `path` names, if the call may read it.
+    pub(super) fn find(
+        workspace: &Workspace,
+        path: &str,
+        stop: &StopSign,
+    ) -> Result<Self, PathError> {
+        let located = workspace.locate(&workspace.request(path)?)?;
+        stop.require(
+            workspace,
+            (path, &located.whole_path()),
+            ResourceAccess::Read,
+        )?;
+        match located.found {
+            PathTarget::Directory(dir) => {
+                let rules = rules_above(workspace, &located.path);
+                Ok(Self {
+                    dir,
+                    place: located.path,
+                    file: None,
+                    rules,
+                })
+            }
+            PathTarget::Entry { parent, name, stat } => {
+                let file_type = rustix::fs::FileType::from_raw_mode(stat.st_mode);
+                if file_type != rustix::fs::FileType::RegularFile {
+                    return Err(special(path, file_type));
+                }
+                let place = located
+                    .path
+                    .parent()
+                    .map(Path::to_owned)
+                    .unwrap_or_default();
+                Ok(Self {
+                    dir: parent,
+                    place,
+                    file: Some(name),
+                    rules: None,
+                })
+            }
+            PathTarget::Missing { parent, rest } => {
+                let may_see = |place: &Path| stop.may(workspace, place, ResourceAccess::Read);
+                Err(PathError::not_found(
+                    path.to_owned(),
+                    (&parent, &located.path),
+                    &rest,
+                    may_see,
+                ))
+            }
+        }
+    }
+
+    /// Where names in the directory begin in a place's path.
+    pub(super) fn names_begin_at(&self) -> usize {
+        match self.place.as_os_str().as_bytes().len() {
+            0 => 0,
+            length => length + 1,
+        }
+    }
+
+    /// A place's path from here.
+    pub(super) fn path_to<'p>(&self, place: &'p Path) -> &'p Path {
+        place.strip_prefix(&self.place).unwrap_or(place)
+    }
+}
+
+/// The rules of the directories above `place`, from the root down. Those that cannot be named as text, or are no
+/// longer there, have none.
+fn rules_above(workspace: &Workspace, place: &Path) -> Option<Arc<IgnoreRules>> {
+    let mut above: Vec<&Path> = place.ancestors().skip(1).collect();
+    above.reverse();
+    let mut rules = None;
+    for place in above {
+        let text = if place.as_os_str().is_empty() {
+            Some(".")
+        } else {
+            place.to_str()
+        };
+        let located = text.and_then(|text| workspace.locate(&workspace.request(text).ok()?).ok());
+        let Some(PathTarget::Directory(dir)) = located.map(|located| located.found) else {
+            continue;
+        };
+        if let Ok(dir) = open_directory(&dir, Path::new("")) {
+            use rustix::fd::AsFd as _;
+            rules = IgnoreRules::in_directory(
+                dir.as_fd(),
+                place.as_os_str().as_bytes(),
+                rules.as_ref(),
+            );
+        }
+    }
+    rules
+}

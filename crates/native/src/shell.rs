@@ -1,0 +1,93 @@
+//! The shell and the processes it leaves running: namespace `shell`, one tool a file.
+//!
+//! A command is started by the launcher within the confines of its profile ([`Children`]), its output goes into an
+//! [`OutputLog`](log::OutputLog) and out as events, and the model is given the head and the tail of it. What is kept
+//! for a session lives in [`Processes`].
+
+mod kept;
+mod log;
+mod process_kill;
+mod process_read;
+mod process_status;
+mod process_write;
+mod processes;
+mod refusal;
+mod report;
+mod run;
+mod run_shell;
+mod shown;
+mod spool;
+mod told;
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use toolpost_model::{
+    AccessKind, CancelSupport, ClassFact, Declaration, DynTool, EffectClass, ExecutionKind,
+    RiskLevel, ToolId, ToolKind, schema_of,
+};
+use toolpost_processes::Children;
+
+pub(super) use self::{
+    log::OutputLog,
+    processes::{ProcessOrigin, Processes},
+    report::{FinishedProcessRun, ProcessRunReport, ProcessRunSummary},
+    run::{ProcessOutputPipe, run_to_end},
+    shown::{OutputSource, ShownLimits, shown},
+    told::{add_line, ending},
+};
+pub use spool::SpoolDirectory;
+
+use super::literal;
+
+/// The tools, all on the same processes.
+pub(super) fn tools(children: &Arc<Children>, processes: &Arc<Processes>) -> Vec<Arc<dyn DynTool>> {
+    vec![
+        Arc::new(run_shell::Shell::new(
+            Arc::clone(children),
+            Arc::clone(processes),
+        )),
+        Arc::new(process_status::ProcessStatus::new(Arc::clone(processes))),
+        Arc::new(process_read::ProcessRead::new(Arc::clone(processes))),
+        Arc::new(process_write::ProcessWrite::new(
+            Arc::clone(children),
+            Arc::clone(processes),
+        )),
+        Arc::new(process_kill::ProcessKill::new(
+            Arc::clone(children),
+            Arc::clone(processes),
+        )),
+    ]
+}
+
+/// What the tools have in common. `In` and `Out` give the schemas.
+fn declare<In: JsonSchema, Out: JsonSchema>(
+    name: &str,
+    description: &str,
+    class: EffectClass,
+) -> Declaration {
+    let mut declaration = Declaration::new(literal(ToolId::new("shell", name)), description);
+    declaration.kind = ToolKind::Shell;
+    declaration.toolkit = "shell".to_owned();
+    declaration.input.schema = Arc::new(schema_of::<In>());
+    declaration.output.schema = Some(Arc::new(schema_of::<Out>()));
+    declaration.tags = vec!["shell".to_owned(), class.as_str().to_owned()];
+    let interface = &mut declaration.interface;
+    interface.safety.class = ClassFact::Always(class);
+    interface.execution.kind = ExecutionKind::Shell;
+    interface.execution.cancel = CancelSupport::Cooperative;
+    interface.rendering.subject_argument = Some("process_id".to_owned());
+    interface.execution.idempotent = class == EffectClass::Read;
+    let reads = class == EffectClass::Read;
+    interface.permission.risk = if reads {
+        RiskLevel::Low
+    } else {
+        RiskLevel::High
+    };
+    interface.permission.access = if reads {
+        Vec::new()
+    } else {
+        vec![AccessKind::CodeExecution]
+    };
+    declaration
+}

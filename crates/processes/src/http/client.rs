@@ -1,0 +1,104 @@
+//! The clients: without proxies, cookies or redirects of their own, with rustls and ring, told so here and not
+//! through a global of the process.
+//!
+//! There are two for each scheme, because a connection is kept for the next request to the same host. A
+//! connection that a listed URL opened to a private address must not be there for a URL that is not listed.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use reqwest::{Client, ClientBuilder, redirect};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+
+use super::{
+    names::{GuardedNames, NameLookup},
+    target::{AddressReach, HttpTarget},
+};
+
+/// How long a connection may take to come about, addresses tried one after another.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long a connection is kept for another request.
+const IDLE: Duration = Duration::from_secs(30);
+/// Connections kept to one host.
+const IDLE_PER_HOST: usize = 4;
+/// Most header bytes of an answer over HTTP/2. Over HTTP/1 the client's own bounds hold: 100 headers, 400 KiB.
+const HTTP2_HEADER_BYTES: u32 = 64 * 1024;
+
+/// What HTTP requests are sent with. Built when first needed: reading the system's certificates takes a while.
+pub struct Clients {
+    names: Arc<dyn NameLookup>,
+    /// By scheme, then by reach.
+    built: [[OnceLock<Client>; 2]; 2],
+}
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error("the system's certificates cannot be used: {0}")]
+    Tls(#[from] rustls::Error),
+    #[error("the HTTP client cannot be set up: {0}")]
+    Client(#[from] reqwest::Error),
+}
+
+impl Clients {
+    /// Clients that resolve names with `names`.
+    pub fn new(names: Arc<dyn NameLookup>) -> Self {
+        Self {
+            names,
+            built: Default::default(),
+        }
+    }
+
+    /// The client for a target. A failure is not kept: somebody may install certificates.
+    pub fn of(&self, target: &HttpTarget) -> Result<Client, ClientError> {
+        let encrypted = target.url.scheme() == "https";
+        let place =
+            &self.built[usize::from(encrypted)][usize::from(target.reach == AddressReach::Listed)];
+        match place.get() {
+            Some(client) => Ok(client.clone()),
+            None => {
+                let client = self.build(encrypted, target.reach)?;
+                Ok(place.get_or_init(|| client).clone())
+            }
+        }
+    }
+
+    fn build(&self, encrypted: bool, reach: AddressReach) -> Result<Client, ClientError> {
+        let client = ClientBuilder::new()
+            .tls_backend_preconfigured(tls(encrypted)?)
+            .dns_resolver(GuardedNames {
+                names: self.names.clone(),
+                reach,
+            })
+            // A proxy from the environment would look names up where nobody guards them.
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .user_agent(concat!("toolpost/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT)
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(IDLE_PER_HOST)
+            .http2_max_header_list_size(HTTP2_HEADER_BYTES)
+            .build()?;
+        Ok(client)
+    }
+}
+
+/// The same for every client of this host.
+pub fn tls(encrypted: bool) -> Result<ClientConfig, rustls::Error> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?;
+    let mut config = if encrypted {
+        builder.with_platform_verifier()?.with_no_client_auth()
+    } else {
+        // Never used, and a machine without certificates can still make plain requests.
+        builder
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth()
+    };
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}

@@ -1,0 +1,241 @@
+//! What can go wrong on the way to a file, for all file tools, and how it is told.
+
+use std::{
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+};
+
+use cap_std::fs::Dir;
+use rustix::fs::FileType;
+use toolpost_model::{ErrorClass, ToolFailure};
+
+use super::{
+    PathRefusal,
+    names::{shown, shown_path, similar},
+};
+
+/// Why the place a path names could not be reached or opened.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum PathError {
+    /// The text itself.
+    #[error(transparent)]
+    Refused(#[from] PathRefusal),
+    /// A link, or `..` behind one, leads out.
+    #[error("`{}` leaves the workspace{}", shown(.given), .link.as_ref().map(FollowedLink::told).unwrap_or_default())]
+    Leaves {
+        given: String,
+        link: Option<FollowedLink>,
+    },
+    /// Links in a circle, or names that keep being swapped.
+    #[error("`{}` leads through too many links or levels", shown(.given))]
+    TooManySteps { given: String },
+    /// A file where a directory is needed.
+    #[error("`{}` cannot be reached: `{}` is not a directory", shown(.given), shown_path(.at))]
+    NotADirectory { given: String, at: PathBuf },
+    /// Nothing of that name.
+    #[error("`{}` does not exist{}", shown(.given), .within.as_ref().map(|at| format!(": there is no `{}`", shown(at))).unwrap_or_default())]
+    NotFound {
+        given: String,
+        within: Option<String>,
+        similar: Vec<String>,
+    },
+    /// A directory where a file is needed.
+    #[error("`{}` is a directory", shown(.given))]
+    IsDirectory { given: String },
+    /// A pipe, a socket or a device.
+    #[error("`{}` is {kind}, not a regular file", shown(.given))]
+    Special { given: String, kind: &'static str },
+    /// A root, or a directory that holds one.
+    #[error("`{}` cannot be moved or deleted: the root `{}` is {}", shown(.given), shown(&.root.to_string_lossy()), .relation)]
+    HoldsRoot {
+        given: String,
+        root: PathBuf,
+        relation: &'static str,
+    },
+    /// `a/..` has no name that could be moved or deleted.
+    #[error("`{}` does not name a thing in its directory", shown(.given))]
+    NoName { given: String },
+    /// Something else has the name than a moment before.
+    #[error("`{}` was replaced while it was being opened", shown(.given))]
+    Swapped { given: String },
+    /// A rule keeps it from the call.
+    #[error("`{}` is kept from this call by a rule", shown(.given))]
+    Kept { given: String },
+    /// Rules keep something from the call that would be moved or deleted with the rest.
+    #[error("`{}` holds something that is kept from this call by a rule", shown(.given))]
+    HoldsKept { given: String },
+    /// There are rules about paths, and too many of them to ask about.
+    #[error("`{}` holds too much to look for what rules keep from this call", shown(.given))]
+    TooManyToAsk { given: String },
+    /// The system said no.
+    #[error("cannot open `{}`: {source}", shown(.given))]
+    Io { given: String, source: io::Error },
+}
+
+/// A link the lookup went through.
+#[derive(Debug)]
+pub struct FollowedLink {
+    /// Where it is.
+    pub(crate) link: PathBuf,
+    /// What it says.
+    pub(crate) target: PathBuf,
+}
+
+impl FollowedLink {
+    fn told(&self) -> String {
+        format!(
+            ": the link `{}` points to `{}`",
+            shown_path(&self.link),
+            shown_path(&self.target)
+        )
+    }
+}
+
+/// A pipe, a socket or a device was named.
+pub fn special(given: &str, file_type: FileType) -> PathError {
+    let kind = match file_type {
+        FileType::Fifo => "a named pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Symlink => "a link",
+        FileType::RegularFile | FileType::Directory | FileType::Unknown => "of unknown type",
+    };
+    PathError::Special {
+        given: given.to_owned(),
+        kind,
+    }
+}
+
+impl PathError {
+    /// `rest` is missing in `parent`, which lies at `at`. Looks for names the caller may have meant, among those that
+    /// it `may_see`.
+    pub fn not_found(
+        given: String,
+        (parent, at): (&Dir, &Path),
+        rest: &[OsString],
+        may_see: impl Fn(&Path) -> bool,
+    ) -> Self {
+        let wanted = rest
+            .first()
+            .map(|name| name.to_string_lossy())
+            .unwrap_or_default();
+        let similar = similar(parent, &wanted, |name| may_see(&at.join(name)));
+        let similar = similar
+            .into_iter()
+            .map(|name| shown_path(&at.join(name)))
+            .collect();
+        let within = (rest.len() > 1).then(|| at.join(&*wanted).to_string_lossy().into_owned());
+        Self::NotFound {
+            given,
+            within,
+            similar,
+        }
+    }
+
+    /// As the call's result tells it. Nothing was changed on the way to a file.
+    pub fn into_failure(self) -> ToolFailure {
+        let failure = ToolFailure::of(self.class(), self.to_string()).untouched();
+        match self {
+            Self::Refused(PathRefusal::ReadOnlyRoot { .. }) => failure
+                .code("read_only_root")
+                .hint("files in this root can only be read"),
+            Self::Refused(_) => failure,
+            Self::Leaves { .. } => failure
+                .code("leaves_workspace")
+                .hint("links are followed only inside the workspace"),
+            Self::TooManySteps { .. } => failure.code("too_many_links"),
+            Self::NotADirectory { .. } => failure.code("not_a_directory"),
+            Self::NotFound { similar, .. } => {
+                let hint = match similar.as_slice() {
+                    [] => "`list_directory` shows what there is".to_owned(),
+                    names => format!("did you mean `{}`?", names.join("` or `")),
+                };
+                failure.code("not_found").hint(hint)
+            }
+            Self::IsDirectory { .. } => failure
+                .code("is_directory")
+                .hint("`list_directory` shows what is in it"),
+            Self::Special { .. } => failure.code("not_a_regular_file"),
+            Self::HoldsRoot { .. } => failure.code("holds_root"),
+            Self::NoName { .. } => failure
+                .code("no_name")
+                .hint("give the path without `..` at its end"),
+            Self::Swapped { .. } => failure.code("swapped").hint("call again"),
+            Self::Kept { .. } => failure.code("kept_by_rule"),
+            Self::HoldsKept { .. } => failure
+                .code("kept_by_rule")
+                .hint("move or delete what is in it one by one"),
+            Self::TooManyToAsk { .. } => failure
+                .code("kept_by_rule")
+                .hint("move or delete smaller parts of it"),
+            Self::Io { source, .. } => failure.code(io_code(&source)),
+        }
+    }
+
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Refused(refusal) => refusal.class(),
+            Self::Leaves { .. } | Self::HoldsRoot { .. } => ErrorClass::SandboxViolation,
+            Self::Kept { .. } | Self::HoldsKept { .. } | Self::TooManyToAsk { .. } => {
+                ErrorClass::PermissionDenied
+            }
+            Self::TooManySteps { .. }
+            | Self::NotADirectory { .. }
+            | Self::NotFound { .. }
+            | Self::IsDirectory { .. }
+            | Self::Special { .. }
+            | Self::NoName { .. }
+            | Self::Swapped { .. }
+            | Self::Io { .. } => ErrorClass::ExecutionFailed,
+        }
+    }
+}
+
+/// The code of a system error. Callers branch on these; the message has the details.
+pub fn io_code(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "permission_denied",
+        io::ErrorKind::NotFound => "not_found",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "disk_full",
+        io::ErrorKind::ReadOnlyFilesystem => "read_only",
+        io::ErrorKind::InvalidFilename => "name_too_long",
+        _ => "io",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use toolpost_model::ErrorClass;
+
+    use super::PathError;
+
+    #[test]
+    fn system_errors_get_codes_that_callers_can_branch_on() {
+        let check = |errno: rustix::io::Errno, code: &str| {
+            let failure = PathError::Io {
+                given: "a.txt".to_owned(),
+                source: io::Error::from(errno),
+            }
+            .into_failure();
+            assert_eq!(failure.class, ErrorClass::ExecutionFailed);
+            assert_eq!(failure.code.as_deref(), Some(code));
+            assert_eq!(failure.untouched, Some(true));
+            assert!(
+                failure.message.starts_with("cannot open `a.txt`: "),
+                "{}",
+                failure.message
+            );
+        };
+        check(rustix::io::Errno::ACCESS, "permission_denied");
+        check(rustix::io::Errno::PERM, "permission_denied");
+        check(rustix::io::Errno::NOSPC, "disk_full");
+        check(rustix::io::Errno::DQUOT, "disk_full");
+        check(rustix::io::Errno::ROFS, "read_only");
+        check(rustix::io::Errno::NAMETOOLONG, "name_too_long");
+        check(rustix::io::Errno::MFILE, "io");
+    }
+}

@@ -1,0 +1,346 @@
+//! Where the file tools' blocking work runs, and how it learns that nobody waits for it any more.
+//!
+//! Every file operation goes through [`on_worker`]: a few threads of the workspace's own. Tokio's blocking pool
+//! would do the work as well, but its threads are shared with everybody and so cannot be confined for good; ours
+//! can, as a second wall behind the path rules.
+
+use std::{
+    collections::VecDeque,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Instant,
+};
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::{Semaphore, oneshot};
+use toolpost_model::{CallContext, ErrorClass, ResourceAccess, ToolFailure, ToolProgress};
+
+use super::{
+    PlaceCaution, PlaceEffect, PlaceWarning, Workspace, WorkspaceRoot,
+    failure::PathError,
+    named::{ExistingPathEntry, cautions_beneath},
+};
+
+/// Most threads of one workspace. Disks gain nothing from more, and a hung network mount holds up no others.
+const THREADS: usize = 8;
+
+/// Runs blocking work apart from the async threads.
+pub async fn on_worker<T, W>(
+    workspace: &Workspace,
+    context: CallContext,
+    work: W,
+) -> Result<T, ToolFailure>
+where
+    T: Send + 'static,
+    W: FnOnce(&StopSign) -> Result<T, ToolFailure> + Send + 'static,
+{
+    let abandoned = Arc::new(AtomicBool::new(false));
+    let _set_when_dropped = Abandon(abandoned.clone());
+    let stop = StopSign {
+        has_path_rules: context.has_path_rules(),
+        context,
+        abandoned,
+    };
+    let workers = workspace.workers();
+    // Whoever finds all threads busy waits here and not in the queue: a call that is given up in the meantime
+    // leaves nothing behind.
+    let place = workers.places.clone().acquire_owned().await;
+    let place = place.map_err(|_| worker_stopped("was shut down"))?;
+    let (answer, result) = oneshot::channel();
+    let job = move || {
+        let _until_the_end = place;
+        if !stop.abandoned.load(Ordering::Relaxed) {
+            let _ = answer.send(work(&stop));
+        }
+    };
+    workers.run(Box::new(job))?;
+    result
+        .await
+        .unwrap_or_else(|_| Err(worker_stopped("panicked")))
+}
+
+fn worker_stopped(what: &str) -> ToolFailure {
+    ToolFailure::new(format!("the file worker {what} before it was done")).code("worker_stopped")
+}
+
+/// The threads of one workspace. They are made when they are needed and end when this is dropped; what they are
+/// doing then is ended by its stop sign.
+pub(crate) struct Workers {
+    shared: Arc<FileWorkerPool>,
+    /// One for each thread there can be, so that the queue is never longer than that.
+    places: Arc<Semaphore>,
+}
+
+struct FileWorkerPool {
+    roots: Vec<Arc<WorkspaceRoot>>,
+    queue: Mutex<FileJobQueue>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct FileJobQueue {
+    jobs: VecDeque<FileJob>,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+type FileJob = Box<dyn FnOnce() + Send>;
+
+impl Workers {
+    pub(super) fn new(roots: Vec<Arc<WorkspaceRoot>>) -> Self {
+        let shared = FileWorkerPool {
+            roots,
+            queue: Mutex::default(),
+            wake: Condvar::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            places: Arc::new(Semaphore::new(THREADS)),
+        }
+    }
+
+    fn run(&self, job: FileJob) -> Result<(), ToolFailure> {
+        let mut queue = self.shared.queue.lock();
+        queue.jobs.push_back(job);
+        if queue.jobs.len() > queue.idle && queue.threads < THREADS {
+            match self.start() {
+                Ok(()) => queue.threads += 1,
+                // One of the others comes to it later.
+                Err(_) if queue.threads > 0 => {}
+                Err(error) => {
+                    queue.jobs.pop_back();
+                    let message = format!("no thread could be started to work on files: {error}");
+                    return Err(ToolFailure::new(message).code("worker_stopped").untouched());
+                }
+            }
+        }
+        drop(queue);
+        self.shared.wake.notify_one();
+        Ok(())
+    }
+
+    fn start(&self) -> io::Result<()> {
+        let shared = self.shared.clone();
+        thread::Builder::new()
+            .name("toolpost-files".to_owned())
+            .spawn(move || shared.work())
+            .map(|_| ())
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.shared.queue.lock().closed = true;
+        self.shared.wake.notify_all();
+    }
+}
+
+impl std::fmt::Debug for Workers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workers")
+            .field("threads", &self.shared.queue.lock().threads)
+            .finish()
+    }
+}
+
+impl FileWorkerPool {
+    /// A thread's whole life.
+    fn work(&self) {
+        confine(&self.roots);
+        while let Some(job) = self.next() {
+            // The caller sees its answer missing; the thread lives on.
+            let _ = catch_unwind(AssertUnwindSafe(job));
+        }
+    }
+
+    fn next(&self) -> Option<FileJob> {
+        let mut queue = self.queue.lock();
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            if queue.closed {
+                queue.threads -= 1;
+                return None;
+            }
+            queue.idle += 1;
+            self.wake.wait(&mut queue);
+            queue.idle -= 1;
+        }
+    }
+}
+
+/// Locks the calling thread to the roots, for good. A second wall: a kernel without Landlock does without it, and the
+/// path rules hold all the same. Within a writable root it cannot shut off a read-only one; there the rules are alone.
+fn confine(roots: &[Arc<WorkspaceRoot>]) {
+    let root = |root: &Arc<WorkspaceRoot>| toolpost_sandbox::SandboxRoot {
+        path: root.reachable_path(),
+        access: root.access,
+    };
+    let roots: Vec<_> = roots.iter().map(root).collect();
+    toolpost_sandbox::confine_thread(&roots);
+}
+
+/// Tells running work to stop: the call was canceled, or its future was dropped at the deadline. Without the
+/// latter a write could still be committed after the caller was told that it timed out.
+pub struct StopSign {
+    context: CallContext,
+    abandoned: Arc<AtomicBool>,
+    /// Asked once: most calls are under no such rule, and a search asks for every file.
+    has_path_rules: bool,
+}
+
+/// The call was told to stop.
+#[derive(Debug, thiserror::Error)]
+#[error("the call was canceled before anything was changed")]
+pub struct CallStopError;
+
+/// Why a piece of work ended early. The caller knows the path and makes its own error of this.
+#[derive(Debug)]
+pub enum FileWorkInterruption {
+    /// The call was told to stop.
+    Stopped(CallStopError),
+    /// The system said no.
+    Io(io::Error),
+}
+
+impl From<CallStopError> for FileWorkInterruption {
+    fn from(stopped: CallStopError) -> Self {
+        Self::Stopped(stopped)
+    }
+}
+
+impl From<io::Error> for FileWorkInterruption {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl StopSign {
+    /// Fails once the work should stop. Ask before every chunk and right before a change becomes visible.
+    pub fn check(&self) -> Result<(), CallStopError> {
+        match self.context.is_canceled() || self.abandoned.load(Ordering::Relaxed) {
+            true => Err(CallStopError),
+            false => Ok(()),
+        }
+    }
+
+    /// Fails where `place` is protected and the call was decided without knowing it: its name meant something else
+    /// then.
+    pub fn as_decided(
+        &self,
+        workspace: &Workspace,
+        given: &str,
+        place: &Path,
+    ) -> Result<(), PathError> {
+        let is_known = |warning: PlaceWarning| self.is_decided(workspace, place, warning.effect);
+        match self.context.cautioned() || workspace.warning(place).is_none_or(is_known) {
+            true => Ok(()),
+            false => Err(PathError::Swapped {
+                given: given.to_owned(),
+            }),
+        }
+    }
+
+    /// The same for a directory and all that is in it, under each of its `places`.
+    pub fn as_decided_beneath(
+        &self,
+        workspace: &Workspace,
+        (given, named): (&str, &ExistingPathEntry),
+        places: &[&Path],
+    ) -> Result<(), PathError> {
+        if self.context.cautioned() {
+            return Ok(());
+        }
+        places
+            .iter()
+            .try_for_each(|place| self.as_decided(workspace, given, place))?;
+        let inner = (&named.parent, named.name.as_os_str());
+        let found = if named.is_directory() {
+            cautions_beneath(workspace, inner, places)
+        } else {
+            Vec::new()
+        };
+        let is_known =
+            |caution: &PlaceCaution| self.is_decided(workspace, &caution.place, caution.effect);
+        match found.iter().all(is_known) {
+            true => Ok(()),
+            false => Err(PathError::Swapped {
+                given: given.to_owned(),
+            }),
+        }
+    }
+
+    /// Whether the call was decided with a caution about this place.
+    fn is_decided(&self, workspace: &Workspace, place: &Path, effect: PlaceEffect) -> bool {
+        match effect {
+            PlaceEffect::RunsCode => self.context.cautioned(),
+            PlaceEffect::SteersAgents => self.context.cautioned_about(&workspace.absolute(place)),
+        }
+    }
+
+    /// Whether rules keep some paths from this call.
+    pub fn has_path_rules(&self) -> bool {
+        self.has_path_rules
+    }
+
+    /// Whether rules let the call use a place that it met.
+    pub fn may(&self, workspace: &Workspace, place: &Path, access: ResourceAccess) -> bool {
+        !self.has_path_rules || self.context.may_use(&workspace.absolute(place), access)
+    }
+
+    /// Whether at a place, or beneath it, there can be something that rules keep from the call.
+    pub fn may_meet_kept(&self, workspace: &Workspace, place: &Path) -> bool {
+        let place = workspace.absolute(place);
+        let meets = |kept: &PathBuf| kept.starts_with(&place) || place.starts_with(kept);
+        self.has_path_rules && self.context.kept_places().iter().any(meets)
+    }
+
+    /// Fails where rules keep `place` from the call. What the call was decided on passes; this is for what its name
+    /// means by now.
+    pub fn require(
+        &self,
+        workspace: &Workspace,
+        (given, place): (&str, &Path),
+        access: ResourceAccess,
+    ) -> Result<(), PathError> {
+        match self.may(workspace, place, access) {
+            true => Ok(()),
+            false => Err(PathError::Kept {
+                given: given.to_owned(),
+            }),
+        }
+    }
+
+    /// When the call will be told to stop.
+    pub fn deadline(&self) -> Instant {
+        self.context.deadline()
+    }
+
+    /// Says how far the work got.
+    pub fn progress(&self, progress: ToolProgress) {
+        self.context.progress(progress);
+    }
+}
+
+impl CallStopError {
+    /// As the call's result tells it.
+    pub fn into_failure(self) -> ToolFailure {
+        ToolFailure::of(ErrorClass::Canceled, self.to_string()).untouched()
+    }
+}
+
+struct Abandon(Arc<AtomicBool>);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
