@@ -148,7 +148,7 @@ pub fn whole_characters(bytes: &[u8]) -> usize {
 mod tests {
     use proptest::prelude::{any, prop, proptest};
 
-    use super::clean;
+    use super::{clean, whole_characters};
 
     #[test]
     fn what_a_terminal_would_show_stays() {
