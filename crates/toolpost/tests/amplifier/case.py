@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-MODULES = pathlib.Path(__file__).parents[3] / "sources" / "tests" / "modules"
+MODULES = pathlib.Path(__file__).parents[3] / "modules" / "tests" / "modules"
 
 STAND_IN = {"core": "stand_in", "install": "offline"}
 REAL = {"core": "auto", "install": "offline", "python": sys.executable}
