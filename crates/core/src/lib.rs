@@ -67,7 +67,7 @@ pub use invocation::{
 };
 pub use permission::{
     Account, AuthorityAnswer, AuthorityFault, AuthorityQuestion, BareAllow, ConsideredRule,
-    DecisionAuthority, DecisionChange, DecisionChangeKind, Delegation, PartDecision,
+    DecisionAlternative, DecisionAlternativeKind, DecisionAuthority, Delegation, PartDecision,
     PathBaseFolders, PermissionFacts, Policy, PolicyEngine, PolicySpec, RuleProblem, RuleVoice,
 };
 pub use record::{

@@ -36,7 +36,9 @@ use toolpost_model::{
     PermissionInput, Principal, ResourceAccess, Rule, RuleRef, ToolId, Vote,
 };
 
-pub use account::{Account, ConsideredRule, DecisionChange, DecisionChangeKind, RuleVoice};
+pub use account::{
+    Account, ConsideredRule, DecisionAlternative, DecisionAlternativeKind, RuleVoice,
+};
 pub(crate) use delegate::{Authorities, KnownAuthority};
 pub use delegate::{
     AuthorityAnswer, AuthorityFault, AuthorityQuestion, DecisionAuthority, Delegation,

@@ -60,7 +60,7 @@ fn next_message(buffer: &mut BytesMut) -> Option<BytesMut> {
 }
 
 /// The end of a call as the host sent it.
-pub(crate) struct RawCallResult {
+pub(crate) struct CallResultJson {
     pub(crate) result: Box<str>,
 }
 
@@ -185,7 +185,7 @@ impl HostClient {
         path: &str,
         body: String,
         mut heard: impl FnMut(EventBody),
-    ) -> anyhow::Result<RawCallResult> {
+    ) -> anyhow::Result<CallResultJson> {
         let response = self
             .send(Method::POST, path, "text/event-stream", body)
             .await?;
@@ -208,7 +208,7 @@ impl HostClient {
             while let Some(message) = next_message(&mut buffer) {
                 match read_frame(&message)? {
                     CallStreamFrame::Event(event) => heard(event),
-                    CallStreamFrame::Result(result) => return Ok(RawCallResult { result }),
+                    CallStreamFrame::Result(result) => return Ok(CallResultJson { result }),
                     CallStreamFrame::Other => {}
                 }
             }

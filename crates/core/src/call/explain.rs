@@ -12,7 +12,7 @@ use toolpost_model::{
 use crate::{
     host::HostInner,
     invocation::PipelineCall,
-    permission::{Account, DecisionChange, PartDecision, PermissionFacts},
+    permission::{Account, DecisionAlternative, PartDecision, PermissionFacts},
     record::redaction::CallRedactor,
     result::CallEnding,
 };
@@ -52,7 +52,7 @@ pub struct Explanation {
     pub layers: Layers,
     /// What would lead to another outcome.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub would_change: Vec<DecisionChange>,
+    pub would_change: Vec<DecisionAlternative>,
     /// Whether it would run, at once or after a wait, without anybody being asked.
     pub would_run: bool,
     /// Whether a person would be asked.

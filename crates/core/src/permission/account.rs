@@ -13,7 +13,7 @@ use super::{
     policy::Policy,
 };
 
-pub use changes::{DecisionChange, DecisionChangeKind};
+pub use changes::{DecisionAlternative, DecisionAlternativeKind};
 
 /// More rules than this nobody reads; those that spoke come first.
 const TOLD_RULES: usize = 64;
@@ -33,7 +33,7 @@ pub struct Account {
     /// How many more there are.
     pub left_out: usize,
     /// What would lead to another answer.
-    pub changes: Vec<DecisionChange>,
+    pub changes: Vec<DecisionAlternative>,
 }
 
 /// A rule that could have spoken of a call.

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    DeadlineBy, DecisionChangeKind, Explanation, Hook, HookCall, HookError, HookOutput, HostLimits,
-    KeptIn, MatchedBy, SchedulerLimits, SchemaVerdict,
+    DeadlineBy, DecisionAlternativeKind, Explanation, Hook, HookCall, HookError, HookOutput,
+    HostLimits, KeptIn, MatchedBy, SchedulerLimits, SchemaVerdict,
 };
 use toolpost_model::{
     BoxFuture, CancelSupport, EffectClass, Effects, ErrorClass, HookEvent, HookStanding, Lifecycle,
@@ -108,42 +108,42 @@ async fn what_ends_a_call_early_names_what_would_change_it() {
             json!({}),
             ErrorClass::UnknownTool,
             SchemaVerdict::NotChecked,
-            DecisionChangeKind::Call,
+            DecisionAlternativeKind::Call,
         ),
         (
             "count",
             json!({}),
             ErrorClass::InvalidArguments,
             SchemaVerdict::Violated,
-            DecisionChangeKind::Call,
+            DecisionAlternativeKind::Call,
         ),
         (
             "count",
             json!([1]),
             ErrorClass::SchemaValidationFailed,
             SchemaVerdict::Unreadable,
-            DecisionChangeKind::Call,
+            DecisionAlternativeKind::Call,
         ),
         (
             "off",
             json!({}),
             ErrorClass::PolicyBlocked,
             SchemaVerdict::NotChecked,
-            DecisionChangeKind::Setting,
+            DecisionAlternativeKind::Setting,
         ),
         (
             "later",
             json!({}),
             ErrorClass::PolicyBlocked,
             SchemaVerdict::NotChecked,
-            DecisionChangeKind::RemoveRule,
+            DecisionAlternativeKind::RemoveRule,
         ),
         (
             "act",
             json!({}),
             ErrorClass::PermissionDenied,
             SchemaVerdict::Fits,
-            DecisionChangeKind::Answer,
+            DecisionAlternativeKind::Answer,
         ),
     ] {
         let told = explained(&host, tool, arguments.clone()).await;
@@ -154,7 +154,7 @@ async fn what_ends_a_call_early_names_what_would_change_it() {
             "{tool} {arguments}"
         );
         assert_eq!(told.layers.invocation.schema, schema, "{tool} {arguments}");
-        let kinds: Vec<DecisionChangeKind> =
+        let kinds: Vec<DecisionAlternativeKind> =
             told.would_change.iter().map(|change| change.kind).collect();
         assert!(kinds.contains(&kind), "{tool}: {kinds:?}");
     }
@@ -173,7 +173,10 @@ async fn a_deferred_tool_is_said_to_wait_for_discovery() {
         .declare(|one| one.loading = LoadingStrategy::Deferred);
     let host = TestHost::with(tool).await;
     let hidden = explained(&host, "later", json!({})).await;
-    assert_eq!(hidden.would_change[0].kind, DecisionChangeKind::Discover);
+    assert_eq!(
+        hidden.would_change[0].kind,
+        DecisionAlternativeKind::Discover
+    );
     assert!(
         hidden
             .layers

@@ -78,7 +78,7 @@ pub(super) fn of_task(
     let grown = task.grown();
     let closing = face.closing.clone();
     let first = Some(first);
-    let reading = TaskStreamReader {
+    let reading = TaskSseFeed {
         task,
         written,
         next: length,
@@ -110,7 +110,7 @@ fn respond(frames: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'stati
     response
 }
 
-struct TaskStreamReader {
+struct TaskSseFeed {
     task: Arc<A2aTask>,
     written: TaskStreamFormat,
     /// The place in the log that comes next.
@@ -123,7 +123,7 @@ struct TaskStreamReader {
     _place: StreamPlace,
 }
 
-impl TaskStreamReader {
+impl TaskSseFeed {
     fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         futures_util::stream::unfold(self, |mut reading| async move {
             let frame = reading.frame().await?;

@@ -38,18 +38,18 @@ impl Lookups {
 }
 
 /// A read, which sends its own answer.
-type JournalScan = Box<dyn FnOnce(&Connection) + Send>;
+type LongJournalRead = Box<dyn FnOnce(&Connection) + Send>;
 
 /// Long reads, one after the other.
 pub(super) struct Scans {
     /// Taken by `drop`, which ends the thread.
-    queue: Option<mpsc::Sender<JournalScan>>,
+    queue: Option<mpsc::Sender<LongJournalRead>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Scans {
     pub(super) fn start(connection: Connection) -> io::Result<Self> {
-        let (queue, mut waiting) = mpsc::channel::<JournalScan>(QUEUE);
+        let (queue, mut waiting) = mpsc::channel::<LongJournalRead>(QUEUE);
         let work = move || {
             while let Some(scan) = waiting.blocking_recv() {
                 scan(&connection);

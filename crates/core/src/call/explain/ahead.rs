@@ -6,7 +6,7 @@ use crate::{
     approval::Approvals,
     host::HostInner,
     invocation::PipelineCall,
-    permission::{DecisionChange, DecisionChangeKind},
+    permission::{DecisionAlternative, DecisionAlternativeKind},
 };
 
 pub(super) fn changes(
@@ -14,7 +14,7 @@ pub(super) fn changes(
     call: &PipelineCall,
     visibility: Option<Visibility>,
     error: Option<&ToolError>,
-) -> Vec<DecisionChange> {
+) -> Vec<DecisionAlternative> {
     let Some(error) = error else {
         return Vec::new();
     };
@@ -23,30 +23,39 @@ pub(super) fn changes(
     }
     let hint = || error.hint.clone().unwrap_or_else(|| error.message.clone());
     match error.class {
-        ErrorClass::UnknownTool => vec![DecisionChange::other(DecisionChangeKind::Call, hint())],
+        ErrorClass::UnknownTool => vec![DecisionAlternative::other(
+            DecisionAlternativeKind::Call,
+            hint(),
+        )],
         ErrorClass::SchemaNotLoaded => {
-            vec![DecisionChange::other(DecisionChangeKind::Discover, hint())]
+            vec![DecisionAlternative::other(
+                DecisionAlternativeKind::Discover,
+                hint(),
+            )]
         }
         ErrorClass::SchemaValidationFailed
         | ErrorClass::InvalidArguments
         | ErrorClass::SandboxViolation
         | ErrorClass::ResultTooLarge
         | ErrorClass::RequestConflict => {
-            vec![DecisionChange::other(
-                DecisionChangeKind::Call,
+            vec![DecisionAlternative::other(
+                DecisionAlternativeKind::Call,
                 format!("send other arguments: {}", error.message),
             )]
         }
         ErrorClass::HookBlocked | ErrorClass::HookFailed => {
-            vec![DecisionChange::other(
-                DecisionChangeKind::Hook,
+            vec![DecisionAlternative::other(
+                DecisionAlternativeKind::Hook,
                 "the hook that stopped it lets it pass",
             )]
         }
         ErrorClass::PermissionDenied if error.retry.needs_approval => match host.approval.mode {
             Approvals::Nobody => {
                 let text = "somebody is there to be asked: `toolpost serve` asks operators";
-                vec![DecisionChange::other(DecisionChangeKind::Answer, text)]
+                vec![DecisionAlternative::other(
+                    DecisionAlternativeKind::Answer,
+                    text,
+                )]
             }
             Approvals::Ask { .. } => Vec::new(),
         },
@@ -54,7 +63,10 @@ pub(super) fn changes(
         | ErrorClass::DependencyUnavailable
         | ErrorClass::RateLimited
         | ErrorClass::JournalUnavailable => {
-            vec![DecisionChange::other(DecisionChangeKind::Setting, hint())]
+            vec![DecisionAlternative::other(
+                DecisionAlternativeKind::Setting,
+                hint(),
+            )]
         }
         // The rules have had their say, or it is no end that a dry run comes to.
         ErrorClass::PermissionDenied
@@ -71,43 +83,46 @@ pub(super) fn changes(
 }
 
 /// What would show a tool that is hidden.
-fn shown(call: &PipelineCall, reason: HiddenReason) -> Option<DecisionChange> {
+fn shown(call: &PipelineCall, reason: HiddenReason) -> Option<DecisionAlternative> {
     let entry = &call.findings.resolved.as_ref()?.entry;
     let requires = &entry.declaration().requires;
     let setting = |key: &str, value: bool| format!("{}: {value}", entry.id().setting_key(key));
     match reason {
         // The rules tell it themselves.
         HiddenReason::Policy => None,
-        HiddenReason::Disabled => Some(DecisionChange::setting(
+        HiddenReason::Disabled => Some(DecisionAlternative::setting(
             setting("enabled", true),
             "switch the tool on",
         )),
         HiddenReason::Role if entry.settings.surface.hidden == Some(true) => Some(
-            DecisionChange::setting(setting("hidden", false), "show the tool to agents"),
+            DecisionAlternative::setting(setting("hidden", false), "show the tool to agents"),
         ),
-        HiddenReason::Role => Some(DecisionChange::other(
-            DecisionChangeKind::Call,
+        HiddenReason::Role => Some(DecisionAlternative::other(
+            DecisionAlternativeKind::Call,
             "call it as an operator",
         )),
-        HiddenReason::Setup => Some(DecisionChange::other(
-            DecisionChangeKind::Setting,
+        HiddenReason::Setup => Some(DecisionAlternative::other(
+            DecisionAlternativeKind::Setting,
             "set up what the tool needs",
         )),
         HiddenReason::ModelCapability => {
             let needed = requires.model_capabilities.join(", ");
             let text = format!("open a session that says the model can: {needed}");
-            Some(DecisionChange::other(DecisionChangeKind::Call, text))
+            Some(DecisionAlternative::other(
+                DecisionAlternativeKind::Call,
+                text,
+            ))
         }
         HiddenReason::TaskScope => {
             let tasks = requires.tasks.join(", ");
-            Some(DecisionChange::other(
-                DecisionChangeKind::Call,
+            Some(DecisionAlternative::other(
+                DecisionAlternativeKind::Call,
                 format!("open a session for one of: {tasks}"),
             ))
         }
         HiddenReason::Internal | HiddenReason::Companion => None,
-        HiddenReason::Deferred => Some(DecisionChange::other(
-            DecisionChangeKind::Discover,
+        HiddenReason::Deferred => Some(DecisionAlternative::other(
+            DecisionAlternativeKind::Discover,
             "search for it with deferred tools included",
         )),
     }

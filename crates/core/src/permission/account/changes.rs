@@ -11,9 +11,9 @@ const MOST_REMOVED: usize = 8;
 
 /// Something that would lead to another answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct DecisionChange {
+pub struct DecisionAlternative {
     /// What sort of change it is.
-    pub kind: DecisionChangeKind,
+    pub kind: DecisionAlternativeKind,
     /// What to do, in a few words.
     pub text: String,
     /// The rules it is about: to be added as they stand, or to be taken away from where they stand.
@@ -30,7 +30,7 @@ pub struct DecisionChange {
 /// What sort of change leads to another answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DecisionChangeKind {
+pub enum DecisionAlternativeKind {
     /// A rule more.
     AddRule,
     /// A rule less, or another in its place.
@@ -51,9 +51,9 @@ pub enum DecisionChangeKind {
     Discover,
 }
 
-impl DecisionChange {
+impl DecisionAlternative {
     /// A change that is neither rule nor setting.
-    pub(crate) fn other(kind: DecisionChangeKind, text: impl Into<String>) -> Self {
+    pub(crate) fn other(kind: DecisionAlternativeKind, text: impl Into<String>) -> Self {
         Self {
             kind,
             text: text.into(),
@@ -67,7 +67,7 @@ impl DecisionChange {
     pub(crate) fn setting(setting: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             setting: Some(setting.into()),
-            ..Self::other(DecisionChangeKind::Setting, text)
+            ..Self::other(DecisionAlternativeKind::Setting, text)
         }
     }
 
@@ -86,12 +86,14 @@ pub(super) fn of(
     policy: &Policy,
     hearing: &Hearing<'_>,
     verdict: &JudgementReport<'_>,
-) -> Vec<DecisionChange> {
+) -> Vec<DecisionAlternative> {
     let behavior = decision::behavior(policy, verdict);
     let mut changes = Vec::new();
     if behavior == Behavior::Ask {
         let text = "a person says yes (`toolpost approvals`)";
-        changes.push(DecisionChange::other(DecisionChangeKind::Answer, text).then(Behavior::Allow));
+        changes.push(
+            DecisionAlternative::other(DecisionAlternativeKind::Answer, text).then(Behavior::Allow),
+        );
     }
     changes.extend(without_rules(policy, hearing, verdict));
     match &verdict.decided.ground {
@@ -103,15 +105,18 @@ pub(super) fn of(
                 .iter()
                 .map(|name| format!(" `{name}`"))
                 .collect::<String>();
-            changes.push(DecisionChange::other(
-                DecisionChangeKind::Authority,
+            changes.push(DecisionAlternative::other(
+                DecisionAlternativeKind::Authority,
                 format!("the authority{name} votes otherwise"),
             ));
         }
         Ground::Said(reason) => changes.extend(said(reason.kind, hearing)),
         Ground::Opaque { .. } => {
             let text = "write the call so that it can be told beforehand what it does";
-            changes.push(DecisionChange::other(DecisionChangeKind::Call, text));
+            changes.push(DecisionAlternative::other(
+                DecisionAlternativeKind::Call,
+                text,
+            ));
         }
     }
     changes.extend(added_rule(policy, hearing, verdict));
@@ -124,7 +129,7 @@ fn without_rules<'a>(
     policy: &'a Policy,
     hearing: &Hearing<'a>,
     verdict: &JudgementReport<'a>,
-) -> Option<DecisionChange> {
+) -> Option<DecisionAlternative> {
     let behavior = decision::behavior(policy, verdict);
     let mut without: Vec<&'a Rule> = vec![verdict.decided.rule()?];
     loop {
@@ -144,7 +149,7 @@ fn without_rules<'a>(
             let lines = without.iter().map(ToString::to_string).collect();
             let text = format!("take away or change {what} {}", all.join(", "));
             return Some(
-                DecisionChange::other(DecisionChangeKind::RemoveRule, text)
+                DecisionAlternative::other(DecisionAlternativeKind::RemoveRule, text)
                     .rules(lines)
                     .then(then),
             );
@@ -159,7 +164,7 @@ fn without_rules<'a>(
 }
 
 /// What takes away a ground that is no rule.
-fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<DecisionChange> {
+fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<DecisionAlternative> {
     match kind {
         ReasonType::SafetyCheck => {
             let key = hearing
@@ -168,7 +173,7 @@ fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<DecisionChange> {
                 .tool_id
                 .setting_key("approval_required");
             let setting = format!("{key}: false");
-            vec![DecisionChange::setting(
+            vec![DecisionAlternative::setting(
                 setting,
                 "let the tool run without approval of every call",
             )]
@@ -176,17 +181,17 @@ fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<DecisionChange> {
         // A rule that names the path is enough, and is tried below.
         ReasonType::Caution if hearing.facts.effects.caution.is_none() => Vec::new(),
         ReasonType::Caution => vec![
-            DecisionChange::setting(
+            DecisionAlternative::setting(
                 "protect",
                 "take the path out of what is protected, where it is about a path",
             ),
-            DecisionChange::setting(
+            DecisionAlternative::setting(
                 "sandbox.profile: none",
                 "say that nothing needs to confine processes, where it is about one",
             ),
         ],
-        ReasonType::Hook => vec![DecisionChange::other(
-            DecisionChangeKind::Hook,
+        ReasonType::Hook => vec![DecisionAlternative::other(
+            DecisionAlternativeKind::Hook,
             "the hook that spoke says otherwise",
         )],
         ReasonType::Rule
@@ -203,7 +208,7 @@ fn added_rule(
     policy: &Policy,
     hearing: &Hearing<'_>,
     verdict: &JudgementReport<'_>,
-) -> Option<DecisionChange> {
+) -> Option<DecisionAlternative> {
     let behavior = decision::behavior(policy, verdict);
     if behavior == Behavior::Allow {
         let name = hearing.facts.declaration.tool_id.rule_form();
@@ -230,7 +235,7 @@ fn tried(
     hearing: &Hearing<'_>,
     lines: Vec<String>,
     now: Behavior,
-) -> Option<DecisionChange> {
+) -> Option<DecisionAlternative> {
     let parse = |line: &String| Rule::parse(line, RuleOrigin::Cli, "a rule to try").ok();
     let rules: Option<Vec<Rule>> = lines.iter().map(parse).collect();
     let with = policy.with(&rules?).ok()?;
@@ -244,7 +249,7 @@ fn tried(
     };
     let text = format!("add {what} {}", quoted.join(", "));
     (then != now).then(|| {
-        DecisionChange::other(DecisionChangeKind::AddRule, text)
+        DecisionAlternative::other(DecisionAlternativeKind::AddRule, text)
             .rules(lines)
             .then(then)
     })
@@ -255,7 +260,7 @@ fn answered(
     policy: &Policy,
     hearing: &Hearing<'_>,
     verdict: &JudgementReport<'_>,
-) -> Option<DecisionChange> {
+) -> Option<DecisionAlternative> {
     let asks_always =
         |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == Remember::Never;
     if verdict.decided.behavior != Behavior::Ask || verdict.matched.iter().any(asks_always) {
@@ -264,14 +269,14 @@ fn answered(
     let line = suggest::rules(policy, hearing.facts).first()?.to_string();
     let text = format!("a person's yes is remembered as `{line}`");
     Some(
-        DecisionChange::other(DecisionChangeKind::Answer, text)
+        DecisionAlternative::other(DecisionAlternativeKind::Answer, text)
             .rules(vec![line])
             .then(Behavior::Allow),
     )
 }
 
 /// The nearest modes that decide otherwise: looser ones for a call that does not run, stricter ones for one that does.
-fn modes(policy: &Policy, hearing: &Hearing<'_>, now: Behavior) -> Vec<DecisionChange> {
+fn modes(policy: &Policy, hearing: &Hearing<'_>, now: Behavior) -> Vec<DecisionAlternative> {
     let place = |mode: PermissionMode| {
         PermissionMode::ALL
             .iter()
@@ -296,10 +301,12 @@ fn modes(policy: &Policy, hearing: &Hearing<'_>, now: Behavior) -> Vec<DecisionC
         );
         if !seen.contains(&then) {
             seen.push(then);
-            let change =
-                DecisionChange::setting(format!("mode: {mode}"), format!("run in mode `{mode}`"));
-            changes.push(DecisionChange {
-                kind: DecisionChangeKind::Mode,
+            let change = DecisionAlternative::setting(
+                format!("mode: {mode}"),
+                format!("run in mode `{mode}`"),
+            );
+            changes.push(DecisionAlternative {
+                kind: DecisionAlternativeKind::Mode,
                 ..change.then(then)
             });
         }

@@ -1,7 +1,7 @@
 //! Secrets that are known by their shape. Each begins with letters that nothing else begins with, or is announced by
 //! words that say what follows; a shape that would also fit hashes, ids or placeholders is not here.
 
-use super::shape::{Class, Pattern, SecretBody, SecretExtent, SecretPatternStep};
+use super::shape::{Class, Pattern, RedactedPatternPart, SecretBody, SecretPatternStep};
 
 const fn body(of: Class, least: usize) -> SecretBody {
     SecretBody {
@@ -19,7 +19,7 @@ const fn token(kind: &'static str, head: &'static str, of: Class, least: usize) 
         head,
         steps: &[],
         body: body(of, least),
-        taken: SecretExtent::All,
+        taken: RedactedPatternPart::All,
     }
 }
 
@@ -36,7 +36,7 @@ const fn longer(
         head,
         steps,
         body: body(of, least),
-        taken: SecretExtent::All,
+        taken: RedactedPatternPart::All,
     }
 }
 
@@ -52,7 +52,7 @@ const fn announced(
         head,
         steps,
         body,
-        taken: SecretExtent::Body,
+        taken: RedactedPatternPart::Body,
     }
 }
 

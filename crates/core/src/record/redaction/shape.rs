@@ -45,7 +45,7 @@ pub(super) enum SecretPatternStep {
 
 /// What is taken out: the leading letters too, or only what they announce.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SecretExtent {
+pub(super) enum RedactedPatternPart {
     All,
     Body,
 }
@@ -72,7 +72,7 @@ pub(super) struct Pattern {
     pub(super) head: &'static str,
     pub(super) steps: &'static [SecretPatternStep],
     pub(super) body: SecretBody,
-    pub(super) taken: SecretExtent,
+    pub(super) taken: RedactedPatternPart,
 }
 
 impl Pattern {
@@ -107,8 +107,8 @@ impl Pattern {
             };
         }
         let start = match self.taken {
-            SecretExtent::All => at,
-            SecretExtent::Body => place,
+            RedactedPatternPart::All => at,
+            RedactedPatternPart::Body => place,
         };
         match self.body.length(window, place, runs) {
             Ok(length) => SecretMatch::Secret {

@@ -1,6 +1,8 @@
 //! The story of a decision: which rules could have spoken, which did, and what would change the answer.
 
-use toolpost_core::{Account, DecisionChangeKind, Policy, PolicyEngine, PolicySpec, RuleVoice};
+use toolpost_core::{
+    Account, DecisionAlternativeKind, Policy, PolicyEngine, PolicySpec, RuleVoice,
+};
 use toolpost_model::{Behavior, PermissionMode, Principal, Rule, RuleOrigin, SandboxProfile};
 
 use super::{calls::MadeCall, places};
@@ -242,10 +244,11 @@ fn a_call_that_nobody_can_read_may_be_written_otherwise() {
         &compile(PermissionMode::Bypass, &["deny shell(rm *)"]),
         "shell: $x",
     );
-    let kinds: Vec<DecisionChangeKind> = account.changes.iter().map(|change| change.kind).collect();
+    let kinds: Vec<DecisionAlternativeKind> =
+        account.changes.iter().map(|change| change.kind).collect();
     assert!(
-        kinds.contains(&DecisionChangeKind::Call)
-            && kinds.contains(&DecisionChangeKind::RemoveRule),
+        kinds.contains(&DecisionAlternativeKind::Call)
+            && kinds.contains(&DecisionAlternativeKind::RemoveRule),
         "{kinds:?}"
     );
 }

@@ -143,7 +143,7 @@ pub(super) fn list(
         })?;
     let below = arguments.depth.saturating_sub(1);
     collector.add(
-        &ListedDirectory {
+        &DirectoryToList {
             dir: &dir,
             at: &located.path,
             name: Path::new(""),
@@ -166,7 +166,7 @@ struct Collector<'s> {
 }
 
 /// A directory that is being listed.
-struct ListedDirectory<'l> {
+struct DirectoryToList<'l> {
     dir: &'l Dir,
     /// From the workspace's root.
     at: &'l Path,
@@ -245,7 +245,7 @@ impl Collector<'_> {
 
     fn add(
         &mut self,
-        level: &ListedDirectory<'_>,
+        level: &DirectoryToList<'_>,
         names: Vec<OsString>,
     ) -> Result<(), CallStopError> {
         for name in names {
@@ -268,7 +268,7 @@ impl Collector<'_> {
                 let at = level.at.join(&name);
                 let name = level.name.join(&name);
                 self.add(
-                    &ListedDirectory {
+                    &DirectoryToList {
                         dir: &dir,
                         at: &at,
                         name: &name,
@@ -283,7 +283,7 @@ impl Collector<'_> {
 
     fn look_into(
         &mut self,
-        level: &ListedDirectory<'_>,
+        level: &DirectoryToList<'_>,
         name: &OsStr,
         entry_type: EntryType,
     ) -> Result<SubdirectoryContents, CallStopError> {
@@ -317,7 +317,7 @@ fn lexical(path: &Path) -> PathBuf {
 }
 
 /// Looks at one name. `None`: it vanished meanwhile.
-fn describe(level: &ListedDirectory<'_>, name: &OsStr) -> Option<DirectoryEntry> {
+fn describe(level: &DirectoryToList<'_>, name: &OsStr) -> Option<DirectoryEntry> {
     let stat = statat(level.dir, name, AtFlags::SYMLINK_NOFOLLOW);
     let entry_type = match &stat {
         Ok(stat) => EntryType::of(FileType::from_raw_mode(stat.st_mode)),

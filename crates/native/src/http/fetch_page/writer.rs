@@ -25,7 +25,7 @@ enum Margin {
 }
 
 /// A mark around part of a line.
-struct InlineMark {
+struct OpenMarkdownMarkup {
     text: &'static str,
     written: bool,
 }
@@ -64,7 +64,7 @@ pub(super) struct PageTextWriter {
     out: BoundedText,
     gap: Gap,
     margins: Vec<Margin>,
-    marks: Vec<InlineMark>,
+    marks: Vec<OpenMarkdownMarkup>,
     /// How many elements are open that hold a single line: headings, links, cells.
     single_line: usize,
 }
@@ -240,7 +240,7 @@ impl PageTextWriter {
 
     /// Begins a mark, which is written when there is something to mark.
     pub(super) fn open_mark(&mut self, text: &'static str) {
-        self.marks.push(InlineMark {
+        self.marks.push(OpenMarkdownMarkup {
             text,
             written: false,
         });
