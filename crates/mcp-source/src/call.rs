@@ -40,15 +40,15 @@ pub(super) async fn run(
     call: ToolCall,
 ) -> Result<ToolOutput, ToolFailure> {
     match attempt(server, link, tool, &call).await {
-        Attempt::Ended(ended) => ended,
-        Attempt::NeverLeft(_) => match attempt(server, link, tool, &call).await {
-            Attempt::Ended(ended) => ended,
-            Attempt::NeverLeft(failure) => Err(failure),
+        McpCallAttempt::Ended(ended) => ended,
+        McpCallAttempt::NeverLeft(_) => match attempt(server, link, tool, &call).await {
+            McpCallAttempt::Ended(ended) => ended,
+            McpCallAttempt::NeverLeft(failure) => Err(failure),
         },
     }
 }
 
-enum Attempt {
+enum McpCallAttempt {
     Ended(Result<ToolOutput, ToolFailure>),
     /// The connection was dead before anything was sent, or the server refused it unread.
     NeverLeft(ToolFailure),
@@ -59,7 +59,7 @@ async fn attempt(
     link: &Arc<UpstreamLink>,
     tool: &ToolId,
     call: &ToolCall,
-) -> Attempt {
+) -> McpCallAttempt {
     let ToolCall { input, context } = call;
     let is_known = context.cautioned() || !server.must_guard(Some(context.principal()));
     let outdated = if is_known {
@@ -73,7 +73,7 @@ async fn attempt(
     };
     let live = match live {
         Ok(live) => live,
-        Err(failure) => return Attempt::Ended(Err(failure)),
+        Err(failure) => return McpCallAttempt::Ended(Err(failure)),
     };
     // A tool that is not what was accepted must not run before somebody saw that.
     let looked = tokio::select! {
@@ -82,11 +82,13 @@ async fn attempt(
     };
     match looked {
         Ok(()) => {}
-        Err(failure) if was_not_taken(&failure, &live) => return Attempt::NeverLeft(failure),
-        Err(failure) => return Attempt::Ended(Err(failure)),
+        Err(failure) if was_not_taken(&failure, &live) => {
+            return McpCallAttempt::NeverLeft(failure);
+        }
+        Err(failure) => return McpCallAttempt::Ended(Err(failure)),
     }
     let Some(target) = server.target(tool) else {
-        return Attempt::Ended(Err(held_back(server, tool)));
+        return McpCallAttempt::Ended(Err(held_back(server, tool)));
     };
     let asked = UpstreamCall {
         server,
@@ -104,8 +106,10 @@ async fn attempt(
     };
     let heard = asked.heard.load(Ordering::Relaxed);
     match answered {
-        Err(failure) if !heard && was_not_taken(&failure, &live) => Attempt::NeverLeft(failure),
-        answered => Attempt::Ended(ended(link, &live, answered).await),
+        Err(failure) if !heard && was_not_taken(&failure, &live) => {
+            McpCallAttempt::NeverLeft(failure)
+        }
+        answered => McpCallAttempt::Ended(ended(link, &live, answered).await),
     }
 }
 

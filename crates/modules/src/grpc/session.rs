@@ -84,8 +84,8 @@ impl GrpcSession {
         loop {
             let failure = match self.attempt(&request, &call.context).await {
                 Ok(answer) => return Ok(answer),
-                Err(Attempt::Over(failure)) => return Err(failure),
-                Err(Attempt::NotSent(failure)) => failure,
+                Err(GrpcCallAttempt::Over(failure)) => return Err(failure),
+                Err(GrpcCallAttempt::NotSent(failure)) => failure,
             };
             // Nothing was sent, so it can be sent again, if there is time for it.
             let rest = remaining(&call.context);
@@ -100,14 +100,14 @@ impl GrpcSession {
         &self,
         request: &ExecuteRequest,
         context: &CallContext,
-    ) -> Result<ExecuteResponse, Attempt> {
+    ) -> Result<ExecuteResponse, GrpcCallAttempt> {
         let live = self
             .service
             .ready()
             .await
             .map_err(|failure| match failure.code.as_deref() {
-                Some("not_sent" | "connection_lost") => Attempt::NotSent(failure),
-                _ => Attempt::Over(failure),
+                Some("not_sent" | "connection_lost") => GrpcCallAttempt::NotSent(failure),
+                _ => GrpcCallAttempt::Over(failure),
             })?;
         let bounds = self.service.bounds(remaining(context));
         let asked = live
@@ -115,10 +115,10 @@ impl GrpcSession {
             .await;
         match asked {
             Ok(answer) => Ok(answer),
-            Err(error) if error.unsent => {
-                Err(Attempt::NotSent(self.service.failed(&error, &live).await))
-            }
-            Err(error) => Err(Attempt::Over(self.explained(&error, &live).await)),
+            Err(error) if error.unsent => Err(GrpcCallAttempt::NotSent(
+                self.service.failed(&error, &live).await,
+            )),
+            Err(error) => Err(GrpcCallAttempt::Over(self.explained(&error, &live).await)),
         }
     }
 
@@ -137,7 +137,7 @@ impl GrpcSession {
 }
 
 /// How one attempt failed.
-enum Attempt {
+enum GrpcCallAttempt {
     /// Nothing of the call left this machine.
     NotSent(ToolFailure),
     /// Something did, or another attempt would end the same way.

@@ -1,17 +1,15 @@
 //! `toolpost doctor`: is everything in place?
 
-mod servers;
-
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use toolpost_config::{HookConfig, LayerTrust};
-use toolpost_core::{CatalogNotice, ToolFilter};
-use toolpost_model::{SandboxTier, SourceProblem};
+use toolpost_config::{HookConfig, LayerTrust, McpReach};
+use toolpost_core::{CatalogNotice, PinStore as _, SourceReport, ToolFilter};
+use toolpost_model::{SandboxTier, SourceProblem, SourceState};
 use toolpost_sandbox::Launcher;
 use toolpost_serve::{HostParts, check_places, open_host};
-use toolpost_store::{DataDir, DataDirError, JournalReader};
+use toolpost_store::{DataDir, DataDirError, JournalReader, PinFiles};
 
 use super::tools;
 use crate::{
@@ -24,6 +22,9 @@ use crate::{
     settings::{self, CommandSettings},
     terminal::{GREEN, RED, YELLOW, clean, say, styled},
 };
+
+/// The subject of findings about MCP servers.
+const MCP_SERVER: &str = "mcp server";
 
 #[derive(Args)]
 pub(crate) struct DoctorArgs {
@@ -165,7 +166,7 @@ async fn examine(settings: &CommandSettings) -> Vec<DoctorFinding> {
             let servers = host
                 .sources()
                 .await
-                .map(|reports| servers::findings(settings, &reports));
+                .map(|reports| server_findings(settings, &reports));
             servers
                 .unwrap_or_default()
                 .into_iter()
@@ -360,7 +361,7 @@ async fn dry_start(settings: &CommandSettings) -> Vec<DoctorFinding> {
                 .iter()
                 .map(ToString::to_string)
                 .collect();
-            let mut findings = servers::findings(settings, &opened.host.sources());
+            let mut findings = server_findings(settings, &opened.host.sources());
             let all_declined = catalog.unavailable().iter().all(SourceProblem::is_declined);
             findings.push(match (missing.as_slice(), all_declined) {
                 ([], _) => DoctorFinding::good("tools", format!("{tools} tools")),
@@ -379,5 +380,73 @@ async fn dry_start(settings: &CommandSettings) -> Vec<DoctorFinding> {
             findings
         }
         Err(error) => vec![DoctorFinding::bad("tools", error.to_string())],
+    }
+}
+
+/// The MCP servers of a configuration: how each is doing, and what is pinned of it.
+fn server_findings(settings: &CommandSettings, reports: &[SourceReport]) -> Vec<DoctorFinding> {
+    let mcp = &settings.config.mcp;
+    let pins = DataDir::at(&settings.place.data_dir)
+        .ok()
+        .map(|data_dir| PinFiles::new(&data_dir));
+    let named = mcp.servers.iter().map(|server| {
+        let reach = match &server.reach {
+            McpReach::Program { .. } => "program",
+            McpReach::Http { .. } => "HTTP",
+        };
+        (&server.name, reach)
+    });
+    let unusable = mcp
+        .unusable
+        .iter()
+        .map(|server| (&server.name, "not usable"));
+    let finding = |(name, reach): (&String, &str)| {
+        let report = reports.iter().find(|report| report.name == *name);
+        server_finding(name, reach, report, pins.as_ref())
+    };
+    named.chain(unusable).map(finding).collect()
+}
+
+fn server_finding(
+    name: &str,
+    reach: &str,
+    report: Option<&SourceReport>,
+    pins: Option<&PinFiles>,
+) -> DoctorFinding {
+    let pinned = match pins.map(|pins| pins.load(name)) {
+        None | Some(Ok(None)) => "nothing accepted yet".to_owned(),
+        Some(Ok(Some(_))) => "definitions pinned".to_owned(),
+        Some(Err(error)) => return DoctorFinding::bad(MCP_SERVER, format!("{name}: {error}")),
+    };
+    let Some(SourceReport { tools, health, .. }) = report else {
+        return DoctorFinding::odd(
+            MCP_SERVER,
+            format!("{name} ({reach}): the running host does not know it; it was added since"),
+        );
+    };
+    let mut text = format!(
+        "{name} ({reach}): {}, {tools} tools, {pinned}",
+        health.state.as_str()
+    );
+    if health.restarts > 0 {
+        text.push_str(&format!(", started again {} times", health.restarts));
+    }
+    if let Some(message) = &health.message {
+        text.push_str(&format!("\n{message}"));
+    }
+    if !health.quarantined.is_empty() {
+        let count = health.quarantined.len();
+        text.push_str(&format!(
+            "\n{count} definitions are kept back\nhint: toolpost tools accept {name}"
+        ));
+    }
+    match health.state {
+        SourceState::Failing => DoctorFinding::bad(MCP_SERVER, text),
+        SourceState::Stopped | SourceState::Starting => DoctorFinding::odd(MCP_SERVER, text),
+        SourceState::Ready if health.message.is_some() => DoctorFinding::odd(MCP_SERVER, text),
+        SourceState::Ready | SourceState::Idle if health.quarantined.is_empty() => {
+            DoctorFinding::good(MCP_SERVER, text)
+        }
+        SourceState::Ready | SourceState::Idle => DoctorFinding::odd(MCP_SERVER, text),
     }
 }
