@@ -56,7 +56,7 @@ pub(crate) async fn drive(
     let replayed = replay::result(call);
     let mut result = replayed.unwrap_or_else(|| result::map(call, persist::room(host, call)));
     if call.asking.left_open {
-        // Nobody hears this, and the record says that the call still waits. The next host goes on with it.
+        // The caller is gone. The record already marks the call as waiting, so the next host resumes it.
         return RecordedResult::of(result);
     }
     call.progress.stage = Stage::PostHooks;

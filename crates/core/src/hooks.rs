@@ -2,7 +2,7 @@
 //! comes out, add a word for the model, have an opinion, or stop the call. It can never allow what a rule denies or
 //! asks about, because its opinion is one vote among the others.
 //!
-//! This folder has the port and what hooks leave on record; `hooks/run.rs` asks them and heeds what they say.
+//! This folder has the port and the records of hooks; `hooks/run.rs` runs hooks and applies their output.
 
 pub(crate) mod after;
 pub(crate) mod before;

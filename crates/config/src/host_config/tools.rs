@@ -105,7 +105,7 @@ impl HostConfig {
         loosening.map(|(key, _)| key).collect()
     }
 
-    /// What is set under a key: by the policy first, within what untrusted files restrict.
+    /// The settings of a key: the policy's first, within the restrictions of untrusted files.
     pub(crate) fn set_under(&self, key: &str) -> ToolSettings {
         let tables = [&self.policy_tools, &self.tools]
             .into_iter()

@@ -544,7 +544,7 @@ fn of_several_entries_the_most_exact_one_that_says_a_thing_counts() {
             ..ToolExecutionSettings::default()
         },
         input: ToolInputSettings {
-            // What must not be written is never less than any entry says; what is filled in counts key by key.
+            // Sensitive arguments of all entries add up; defaults are merged key by key.
             sensitive: vec!["/x".to_owned(), "/y".to_owned()],
             defaults: serde_json::json!({ "a": 1, "b": 1, "c": 2 })
                 .as_object()

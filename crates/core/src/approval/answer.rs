@@ -396,7 +396,7 @@ fn misfit(at: &str, expected: impl Into<String>, given: &str) -> ApprovalError {
     }])
 }
 
-/// In the words of an answer: what a person who changes arguments can do about it.
+/// The fault in terms of an answer: an operator who edits arguments can correct them.
 impl From<ArgumentFault> for ApprovalError {
     fn from(fault: ArgumentFault) -> Self {
         match fault {

@@ -118,7 +118,7 @@ pub(crate) async fn await_approval(
     }
 }
 
-/// A person approved exactly this. The decision tells both: what asked, and who said yes.
+/// An operator approved exactly this call. The decision keeps both reasons: the rule that asked and the approval.
 fn admitted(call: &mut PipelineCall) -> StageExit {
     if let (Some(decision), Some(approval)) = (&mut call.findings.decision, &call.asking.approval) {
         let yes = &approval.yes;
@@ -233,8 +233,8 @@ pub(crate) async fn ask_again(host: &HostInner, call: &mut PipelineCall) {
     }
 }
 
-/// One id, one question: what a person saw under an id is what an answer to that id is about. So a call whose facts
-/// changed asks under a new id, and one that asks as it did in an earlier life keeps its id and its time.
+/// An id stands for one question: an answer is about the text that the operator saw under its id. So a call whose facts
+/// changed asks under a new id, and a recovered call that asks the same question keeps its id and its time.
 fn terms(call: &PipelineCall, hashes: CallHashes, timeout: SignedDuration) -> Terms {
     let now = crate::port::now();
     let earlier = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
@@ -359,8 +359,8 @@ async fn wait(
             ),
             ApprovalInterruption::PatienceOver => result::approval_pending(name(call), ask_id),
             ApprovalInterruption::HostGoes => {
-                // Whoever waits is told to come again, and that is its end on record. A call that nobody waits for
-                // needs no answer now: it stays open, and the next host goes on with it.
+                // A waiting caller gets `approval_pending`, which is the recorded end of the call. Without a waiting
+                // caller the call stays open, and the next host resumes it.
                 call.asking.left_open = !call.live.is_awaited();
                 result::approval_pending(name(call), ask_id)
             }
