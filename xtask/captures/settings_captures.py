@@ -200,9 +200,11 @@ def _full(group, host):
     group.save("narrow/full", {"impatient": impatient, "refused": refused, "told": told, "explained": explained})
     group.save("narrow/full-health", health)
     group.save("narrow/full-ends", ends)
-    questions = [call(tenant, "write_file?background=true", {"path": f"{one}.txt", "content": ""}, f"q{one}") for one in "ab"]
-    for one in questions:
-        wait_for_stage(tenant, invocation_of(one), "await_approval")
+    questions = []
+    for one in "ab":
+        questions.append(call(tenant, "write_file?background=true", {"path": f"{one}.txt", "content": ""}, f"q{one}"))
+        # One after another, so that their records do not change places.
+        wait_for_stage(tenant, invocation_of(questions[-1]), "await_approval")
     group.save("narrow/too-many-questions", call(tenant, "write_file", {"path": "c.txt", "content": ""}, "qc"))
     for one in questions:
         host.operator.exchange("POST", f"/approvals/{invocation_of(one)}", {"decision": "deny"})
