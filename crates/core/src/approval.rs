@@ -2,7 +2,7 @@
 //!
 //! A call that must be asked about is parked: it holds no slot, its deadline does not run, and its question is on
 //! record before anybody sees it. The answer is on record before the call goes on. Calls raise and wait for
-//! questions in `permission/decide.rs`; operators read and answer them through `Host` (`operator.rs`);
+//! questions in `approval/wait.rs`; operators read and answer them through `Host` (`operator.rs`);
 //! `call/recover.rs` brings back what the last host left open.
 
 mod answer;

@@ -21,8 +21,8 @@ use toolpost_model::{
 };
 
 pub use concern::{Concern, ConcernError};
-pub use mutation::InputMutation;
-pub(crate) use mutation::{OutputMutation, changed_fields, restored};
+pub use mutation::{InputMutation, OutputMutation};
+pub(crate) use mutation::{changed_fields, restored};
 pub use output::{HookError, HookOutput, Opinion};
 
 use crate::{invocation::ResolvedTool, permission::decide::effects_of};

@@ -53,6 +53,7 @@ pub use catalog::{
 pub use execution::credentials::CredentialGrant;
 pub use hooks::{
     Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion,
+    OutputMutation,
     witness::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart},
 };
 pub use host::{
@@ -62,8 +63,8 @@ pub use host::{
 pub use invocation::{
     AcknowledgementTiming, CallDeadline, CallDelivery, CallHandle, CallHandleState, CallRequest,
     CallTimeLimits, CancelReason, DeadlineBy, EventDelivery, EventInterest, EventListener,
-    MatchedBy, ModuleEvent, Patience, PendingCall, PendingCause, RecordedResult, RequestIdentity,
-    request_digest,
+    LateAnswer, MatchedBy, ModuleEvent, Patience, PendingCall, PendingCause, RecordedResult,
+    RequestIdentity, request_digest,
 };
 pub use permission::{
     Account, AuthorityAnswer, AuthorityFault, AuthorityQuestion, BareAllow, ConsideredRule,
@@ -76,9 +77,10 @@ pub use record::{
     },
     body::{
         ApprovalBody, BlockedTool, BodyPart, CallRecordBody, CallRecordHead, CallRequestBody,
-        CallRequestHead, CatalogBody, CatalogOnRecord, DiscoveryBody, DiscoveryWay, HostStartBody,
-        NamedContent, PrunedBody, RecordedLimits, RecordedQuestion, RestatableHead, Restatement,
-        ResultHead, SessionOpenedBody, SurfaceBody, VerdictBody,
+        CallRequestHead, CancellationBody, CatalogBody, CatalogOnRecord, CircumstancesBody,
+        DiscoveryBody, DiscoveryWay, HostStartBody, NamedContent, PrunedBody, RecordedLimits,
+        RecordedQuestion, RestatableHead, Restatement, ResultHead, SessionOpenedBody, SurfaceBody,
+        VerdictBody,
     },
     declared::{DeclaredTool, ToolTerms},
     evidence::{

@@ -66,7 +66,7 @@ pub enum SurfaceScope {
 }
 
 /// Whether a tool is visible on a surface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Visibility {
     /// Listed with its schema.

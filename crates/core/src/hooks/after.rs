@@ -94,9 +94,9 @@ fn heed(
     let fresh = match (output.output, output.structured) {
         (None, None) => return,
         (Some(content), structured) => {
-            changed_fields.push("content");
+            changed_fields.push("content".into());
             if structured.is_some() || result.structured_content.is_some() {
-                changed_fields.push("structured_content");
+                changed_fields.push("structured_content".into());
             }
             Replacement::Output {
                 content,
@@ -104,7 +104,7 @@ fn heed(
             }
         }
         (None, Some(structured)) => {
-            changed_fields.push("structured_content");
+            changed_fields.push("structured_content".into());
             Replacement::Structured(structured)
         }
     };
@@ -112,7 +112,7 @@ fn heed(
     result::replace_output(call, result, fresh, room);
     run.did.push(HookDeed::ChangedOutput);
     call.hooks.output_mutations.push(OutputMutation {
-        source_type: "hook",
+        source_type: "hook".into(),
         source: run.name.clone(),
         changed_fields,
         bytes_before,

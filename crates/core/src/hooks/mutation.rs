@@ -14,6 +14,7 @@ use crate::record::body::state_defaults;
 #[schemars(rename = "Mutation", transform = state_defaults)]
 pub struct InputMutation {
     /// `hook`, `permission_prompt` or `runtime`.
+    // `runtime` stands for the operator's settings.
     pub source_type: Cow<'static, str>,
     /// Who made it.
     pub source: String,
@@ -32,15 +33,15 @@ pub struct InputMutation {
 
 /// A change of the output.
 // The output that was replaced is not kept: a hook may have replaced it to keep it from everybody.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "OutputMutation")]
-pub(crate) struct OutputMutation {
+pub struct OutputMutation {
     /// `hook`.
-    pub source_type: &'static str,
+    pub source_type: Cow<'static, str>,
     /// Which one.
     pub source: String,
     /// `content`, `structured_content`.
-    pub changed_fields: Vec<&'static str>,
+    pub changed_fields: Vec<Cow<'static, str>>,
     /// How much content there was.
     pub bytes_before: u64,
     /// How much there is.

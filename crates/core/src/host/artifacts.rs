@@ -9,7 +9,7 @@ use toolpost_model::{
 use super::{CallVisibility, Host, HostInner};
 use crate::record::{
     artifacts,
-    body::CallRecordBody,
+    body::{CallRecordBody, ResultHead},
     journal::{RecordKind, StoredRecord},
 };
 
@@ -49,10 +49,9 @@ impl HostInner {
             .find(|row| row.record.kind == RecordKind::Ended)
             .ok_or_else(unknown)?;
         let result = body(ended).and_then(|body| body.result);
-        let result = result.and_then(|result| result.read().ok());
-        result
+        let head = result.and_then(|result| result.read_as::<ResultHead>().ok());
+        head.and_then(|head| head.artifacts().ok())
             .ok_or_else(unknown)?
-            .artifacts
             .into_iter()
             .find(|piece| piece.id == id)
             .ok_or_else(unknown)

@@ -1,8 +1,10 @@
 //! What a call met on its way that nothing else in its record tells: kept with it as `explain`, and cheap, for every call
 //! pays for it.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toolpost_model::Visibility;
 
 use super::PipelineCall;
@@ -24,7 +26,7 @@ pub(crate) struct CallCircumstances {
 }
 
 /// By which of its names a tool was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MatchedBy {
     /// The name it has on the wire.
@@ -36,7 +38,7 @@ pub enum MatchedBy {
 }
 
 /// How long a call may run, and who says so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallDeadline {
     /// So many milliseconds from when the tool begins.
     pub ms: u64,
@@ -45,7 +47,7 @@ pub struct CallDeadline {
 }
 
 /// Who says how long a call may run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeadlineBy {
     /// The caller's wish.
@@ -83,9 +85,9 @@ impl DeadlineBy {
 }
 
 /// An answer that came after the word to stop, or would.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum LateAnswer {
+pub enum LateAnswer {
     /// It was told to stop and finished all the same. What was done is what its caller was told.
     Told,
     /// It finished when its caller had gone: the record has its answer, and nobody else.
@@ -123,7 +125,7 @@ impl PipelineCall {
         anything.then_some(CircumstancesBody {
             matched_by,
             visibility: deferred.then_some(Visibility::Deferred),
-            waited_for,
+            waited_for: Cow::Borrowed(waited_for),
             alone: *alone,
             deadline: *deadline,
             late: *late,

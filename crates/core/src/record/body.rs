@@ -23,11 +23,11 @@ use toolpost_model::{
 
 use super::journal::Record;
 use crate::host::HostLimits;
+pub(crate) use call::EventCounts;
 pub use call::{
-    ApprovalBody, CallRecordBody, CallRecordHead, CallRequestBody, CallRequestHead, NamedContent,
-    RecordedQuestion, ResultHead,
+    ApprovalBody, CallRecordBody, CallRecordHead, CallRequestBody, CallRequestHead,
+    CancellationBody, CircumstancesBody, NamedContent, RecordedQuestion, ResultHead,
 };
-pub(crate) use call::{CancellationBody, CircumstancesBody, EventCounts};
 pub use catalog::{
     BlockedTool, CatalogBody, CatalogOnRecord, RestatableHead, Restatement, SurfaceBody,
 };
@@ -295,6 +295,7 @@ pub enum DiscoveryWay {
 }
 
 /// Body of `decided`.
+// All that is needed to go on with the answer in another life of the host.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Decided", transform = state_defaults)]
 pub struct VerdictBody {

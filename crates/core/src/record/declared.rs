@@ -1,6 +1,6 @@
 //! What the record says can be called and who sees it: tools in catalog and surface records.
 //!
-//! `host/declared.rs` writes them, replay and the exports read them. A call's records name a surface, a surface names
+//! `catalog/declared.rs` writes them, replay and the exports read them. A call's records name a surface, a surface names
 //! a catalog, and so the record of a call can be read without the host that ran it.
 
 use schemars::JsonSchema;

@@ -12,7 +12,7 @@ use std::{
 use toolpost_model::{InvocationId, Outcome};
 
 use super::{
-    body::{CallRecordHead, CallRequestHead, NamedContent},
+    body::{CallRecordHead, CallRequestHead, NamedContent, ResultHead},
     journal::{Record, RecordKind},
     redaction::Redactor,
 };
@@ -150,11 +150,9 @@ impl FacetReader {
                     result,
                     ..
                 } = record.read_body().ok()?;
+                let contents = result.as_ref().map(ResultHead::contents).transpose().ok()?;
+                let outcome = result.map(|result| result.outcome);
                 let before = self.open.remove(&id);
-                let (outcome, contents) = match result {
-                    Some(result) => (Some(result.outcome), result.artifacts),
-                    None => (None, Vec::new()),
-                };
                 let mut told = match (call, before) {
                     (Some(call), _) => FirstCallRecord::of(tool_id, call).facets(outcome),
                     (None, Some(mut before)) => {
@@ -168,7 +166,7 @@ impl FacetReader {
                         ..BodyFacets::default()
                     },
                 };
-                told.contents = contents;
+                told.contents = contents.unwrap_or_default();
                 Some(told)
             }
             RecordKind::HostStarted

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toolpost_model::{InvocationId, ResourceAccess, ResourceKey, ResourceUse, ShareRefusal};
 
 use super::{
@@ -43,7 +43,7 @@ pub struct Outlook {
 }
 
 /// How much of something is in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slots {
     /// So many are in use.
     pub used: usize,
@@ -62,7 +62,7 @@ pub struct OwnLimit {
 }
 
 /// One thing that a call waits for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "for", rename_all = "snake_case")]
 pub enum WaitReason {
     /// A slot of the host.
@@ -82,7 +82,7 @@ pub enum WaitReason {
         /// What the call wants it for.
         access: ResourceAccess,
         /// Calls of the same session that hold it.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         held_by: Vec<InvocationId>,
         /// How many calls of other sessions hold it.
         others: usize,

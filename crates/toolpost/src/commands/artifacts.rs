@@ -7,9 +7,8 @@ mod prune;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use serde::Deserialize;
-use toolpost_core::{RecordKind, StoredRecord};
-use toolpost_model::ArtifactRef;
+use toolpost_core::{CallRecordBody, RecordKind, ResultHead, StoredRecord};
+use toolpost_model::{ArtifactRef, ToolId};
 use toolpost_store::{BlobFiles, DataDir, DataDirError, JournalReader};
 
 use crate::{exit::Exit, settings::WorkspacePaths};
@@ -66,29 +65,14 @@ impl ArtifactReader {
     }
 }
 
-/// What the end of a call says of what it kept.
-#[derive(Deserialize)]
-struct EndedCallArtifacts {
-    #[serde(default)]
-    tool_id: Option<String>,
-    #[serde(default)]
-    result: ResultArtifactList,
-}
-
-#[derive(Default, Deserialize)]
-struct ResultArtifactList {
-    #[serde(default)]
-    artifacts: Vec<ArtifactRef>,
-}
-
-impl EndedCallArtifacts {
-    /// `None` where the record is no end, or nothing was kept.
-    fn of(row: &StoredRecord) -> Option<Self> {
-        // Most records keep nothing, and need not be read as JSON to know it.
-        let may_have = row.record.kind == RecordKind::Ended && row.record.body.contains("\"art_");
-        let ended: Self = may_have
-            .then(|| serde_json::from_str(&row.record.body).ok())
-            .flatten()?;
-        (!ended.result.artifacts.is_empty()).then_some(ended)
+/// What the end of a call says of what it kept, and the tool that it was a call of.
+fn kept_by(row: &StoredRecord) -> Option<(Option<ToolId>, Vec<ArtifactRef>)> {
+    if row.record.kind != RecordKind::Ended {
+        return None;
     }
+    let body: CallRecordBody<'_> = row.record.read_body().ok()?;
+    let head: ResultHead = body.result?.read_as().ok()?;
+    let artifacts = head.artifacts().ok().filter(|list| !list.is_empty())?;
+    let tool = body.tool_id.and_then(|id| id.read().ok());
+    Some((tool, artifacts))
 }

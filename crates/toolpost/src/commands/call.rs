@@ -249,9 +249,7 @@ fn aside(result: &ToolResult) -> Vec<String> {
                     .as_deref()
                     .map(|hint| format!("hint: {}", printable(hint))),
             );
-            lines.extend(
-                serde_json::to_value(error).map(|error| format!("retry: {}", story::retry(&error))),
-            );
+            lines.push(format!("retry: {}", story::retry(error)));
             lines.push(format!("more: toolpost explain {}", result.invocation_id));
         }
         None => {

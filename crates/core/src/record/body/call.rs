@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 use toolpost_model::{
-    Arguments, BatchPlace, CallHash, ContentDigest, Decision, Effects, ErrorClass, HookRun,
-    InvocationId, NativeCallId, Outcome, Principal, PrincipalName, PrincipalRole, ProgramFile,
-    Stage, SurfaceId, Timings, ToolId, ToolResult, TraceContext, Transition, Visibility,
+    Arguments, ArtifactRef, BatchPlace, CallHash, ContentDigest, Decision, Effects, ErrorClass,
+    HookRun, InvocationId, NativeCallId, Outcome, Principal, PrincipalName, PrincipalRole,
+    ProgramFile, Stage, SurfaceId, Timings, ToolId, ToolResult, TraceContext, Transition,
+    Visibility,
 };
 
 use super::{BodyPart, state_defaults};
@@ -68,7 +69,7 @@ pub struct CallRecordBody<'a> {
     /// Changes of its output.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<OutputMutation>")]
-    pub(crate) output_mutations: Option<BodyPart<'a, [OutputMutation]>>,
+    pub output_mutations: Option<BodyPart<'a, [OutputMutation]>>,
     /// Stages with the microseconds from the request on.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schemars(with = "Vec<(Stage, u64)>")]
@@ -81,7 +82,7 @@ pub struct CallRecordBody<'a> {
     pub(crate) progress: Vec<Milestone>,
     /// What it met on its way, where nothing else tells.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) explain: Option<BodyPart<'a, CircumstancesBody<'a>>>,
+    pub explain: Option<BodyPart<'a, CircumstancesBody<'a>>>,
     /// What came back; in `ended`.
     // The writer adds its text behind the others.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,16 +169,6 @@ impl CallRequestBody<'_> {
 }
 
 impl CallRecordBody<'_> {
-    /// What it met on its way: the schema of records calls it `Met`.
-    pub fn circumstances(&self) -> Option<Value> {
-        self.explain.as_ref()?.read_as().ok()
-    }
-
-    /// Changes of its output: the schema of records calls one `OutputMutation`.
-    pub fn output_changes(&self) -> Option<Vec<Value>> {
-        self.output_mutations.as_ref()?.read_as().ok()
-    }
-
     /// Why it did not succeed, where it ended so.
     pub(crate) fn error_class(&self) -> Option<ErrorClass> {
         let ended: ResultHead = self.result.as_ref()?.read_as().ok()?;
@@ -233,58 +224,58 @@ pub(crate) struct EventCounts {
 }
 
 /// What a call met on its way.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Met", transform = state_defaults)]
-pub(crate) struct CircumstancesBody<'a> {
+pub struct CircumstancesBody<'a> {
     /// `id` or `alias`, where it was not asked for by its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    pub(crate) matched_by: Option<MatchedBy>,
+    pub matched_by: Option<MatchedBy>,
     /// `deferred`, where the tool was, and had been shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
-    pub(crate) visibility: Option<Visibility>,
+    pub visibility: Option<Visibility>,
     /// What it waited for.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     #[schemars(with = "Vec<Value>")]
-    pub(crate) waited_for: &'a [WaitReason],
+    pub waited_for: Cow<'a, [WaitReason]>,
     /// It ran alone in its session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) alone: bool,
+    pub alone: bool,
     /// How long it might run, and who said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
-    pub(crate) deadline: Option<CallDeadline>,
+    pub deadline: Option<CallDeadline>,
     /// It ended after the word to stop: `told`, `unheard` or `discarded`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    pub(crate) late: Option<LateAnswer>,
+    pub late: Option<LateAnswer>,
     /// The word to stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) cancellation: Option<CancellationBody>,
+    pub cancellation: Option<CancellationBody>,
 }
 
 /// A word to stop a call.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Cancellation", transform = state_defaults)]
-pub(crate) struct CancellationBody {
+pub struct CancellationBody {
     /// `requested`, `caller_gone`, `shutdown`, `session_closed`, `parent_stopped` or `sibling_failed`.
-    pub(crate) reason: Cow<'static, str>,
+    pub reason: Cow<'static, str>,
     /// The principal that asked for it, where it was not the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    pub(crate) by: Option<PrincipalName>,
+    pub by: Option<PrincipalName>,
     /// In which role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) role: Option<PrincipalRole>,
+    pub role: Option<PrincipalRole>,
     /// When the call was told to stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    pub(crate) requested_at: Option<Timestamp>,
+    pub requested_at: Option<Timestamp>,
     /// When its work had stopped. Absent where the host stopped listening before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    pub(crate) acknowledged_at: Option<Timestamp>,
+    pub acknowledged_at: Option<Timestamp>,
 }
 
 /// The members of a [`CallRecordBody`] that are read of every record of a journal: without arguments and content.
@@ -328,12 +319,10 @@ pub struct ResultHead {
     pub outcome: Outcome,
     #[serde(default)]
     error: Option<BodyPart<'static, ErrorHead>>,
-    /// Where the time went.
     #[serde(default)]
-    pub timings: Timings,
-    /// The kept pieces that it names.
+    timings: Option<BodyPart<'static, Timings>>,
     #[serde(default)]
-    pub artifacts: Vec<NamedContent>,
+    artifacts: Option<BodyPart<'static, [ArtifactRef]>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -342,6 +331,24 @@ struct ErrorHead {
 }
 
 impl ResultHead {
+    /// Where the time went.
+    pub fn timings(&self) -> serde_json::Result<Timings> {
+        let missing = || serde_json::Error::missing_field("timings");
+        self.timings.as_ref().ok_or_else(missing)?.read_as()
+    }
+
+    /// What is kept of it.
+    pub fn artifacts(&self) -> serde_json::Result<Vec<ArtifactRef>> {
+        let listed = self.artifacts.as_ref().map(BodyPart::read).transpose();
+        listed.map(Option::unwrap_or_default)
+    }
+
+    /// The contents of what is kept of it.
+    pub fn contents(&self) -> serde_json::Result<Vec<NamedContent>> {
+        let listed = self.artifacts.as_ref().map(BodyPart::read_as).transpose();
+        listed.map(Option::unwrap_or_default)
+    }
+
     /// Why it did not succeed.
     pub fn error_class(&self) -> serde_json::Result<Option<ErrorClass>> {
         let error: Option<ErrorHead> = self.error.as_ref().map(BodyPart::read_as).transpose()?;

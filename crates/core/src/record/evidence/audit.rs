@@ -60,6 +60,7 @@ impl AuditExport {
         };
         let ended: ResultHead = result.read_as().map_err(ExportError::of(row))?;
         let error = ended.error_class().map_err(ExportError::of(row))?;
+        let timings = ended.timings().map_err(ExportError::of(row))?;
         let arguments = begun.call.arguments.as_ref().map(|part| part.text().len());
         let line = json!({
             "record": "a2e_audit",
@@ -68,7 +69,7 @@ impl AuditExport {
             "req_id": begun.request,
             "correlation_id": begun.call.correlation_id.unwrap_or_default(),
             "success": ended.outcome.is_success(),
-            "duration_ms": ended.timings.total_us / 1_000,
+            "duration_ms": timings.total_us / 1_000,
             "error_code": error.map(self.error_code),
             "input_bytes": arguments.or(begun.call.unread_bytes).unwrap_or_default(),
             "output_bytes": result.text().len(),

@@ -24,6 +24,7 @@ pub(crate) struct SensitiveArgument {
     /// Where it stands in the arguments.
     pub(crate) pointer: String,
     /// How long it is, in bytes of text.
+    // Of a value that is no text, the length of its JSON.
     #[schemars(with = "u64")]
     pub(crate) length: usize,
     /// A keyed hash of it. The key goes with the host that wrote it.

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use toolpost_model::{ArtifactError, ArtifactId, ArtifactRef};
 use toolpost_store::BlobFile;
 
-use super::{ArtifactReader, EndedCallArtifacts};
+use super::{ArtifactReader, kept_by};
 use crate::{
     cli::PlaceArgs,
     environment::{AtomicFileWriter, FileReadAccess},
@@ -141,8 +141,8 @@ fn find(kept: &ArtifactReader, id: ArtifactId) -> anyhow::Result<ArtifactRef> {
     let listed = rows
         .iter()
         .rev()
-        .find_map(EndedCallArtifacts::of)
-        .map(|ended| ended.result.artifacts);
+        .find_map(kept_by)
+        .map(|(_, artifacts)| artifacts);
     let found = listed.into_iter().flatten().find(|piece| piece.id == id);
     Ok(found.ok_or(ArtifactError::Unknown(id))?)
 }

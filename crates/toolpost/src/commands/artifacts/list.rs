@@ -5,9 +5,9 @@ use std::convert::Infallible;
 use clap::Args;
 use serde::Serialize;
 use toolpost_core::StoredRecord;
-use toolpost_model::{ArtifactRef, SessionId};
+use toolpost_model::{ArtifactRef, SessionId, ToolId};
 
-use super::{ArtifactReader, EndedCallArtifacts};
+use super::{ArtifactReader, kept_by};
 use crate::{
     cli::PlaceArgs,
     exit::Exit,
@@ -42,7 +42,7 @@ fn session(id: &str) -> Result<SessionId, Infallible> {
 struct ArtifactListRow {
     #[serde(flatten)]
     piece: ArtifactRef,
-    tool: Option<String>,
+    tool: Option<ToolId>,
     session_id: Option<SessionId>,
     at: jiff::Timestamp,
     /// Whether its bytes are still there.
@@ -85,7 +85,7 @@ pub(super) fn run(arguments: &ArtifactListArgs) -> anyhow::Result<Exit> {
             "{} {} {} {} {} {}{gone}",
             piece.id,
             styled(DIM, at.strftime("%Y-%m-%d %H:%M:%S")),
-            printable(tool.as_deref().unwrap_or("-")),
+            printable(tool.as_ref().map_or("-", ToolId::as_str)),
             printable(&piece.name),
             printable(&piece.media_type),
             size(piece.size)
@@ -95,19 +95,19 @@ pub(super) fn run(arguments: &ArtifactListArgs) -> anyhow::Result<Exit> {
 }
 
 fn of_record(kept: &ArtifactReader, row: &StoredRecord) -> anyhow::Result<Vec<ArtifactListRow>> {
-    let Some(EndedCallArtifacts { tool_id, result }) = EndedCallArtifacts::of(row) else {
+    let Some((tool, artifacts)) = kept_by(row) else {
         return Ok(Vec::new());
     };
     let line = |piece: ArtifactRef| {
         Ok(ArtifactListRow {
             kept: kept.files.open(&piece.digest)?.is_some(),
             piece,
-            tool: tool_id.clone(),
+            tool: tool.clone(),
             session_id: row.record.session_id.clone(),
             at: row.record.at,
         })
     };
-    result.artifacts.into_iter().map(line).collect()
+    artifacts.into_iter().map(line).collect()
 }
 
 /// A number of bytes for people.

@@ -2,7 +2,10 @@
 
 use std::fmt::Display;
 
+use serde::Deserialize;
 use serde_json::Value;
+use toolpost_core::{CallDeadline, WaitReason};
+use toolpost_model::{ClassFinding, ToolError};
 
 use super::super::journal::story;
 use crate::terminal::{BOLD, DIM, GREEN, RED, YELLOW, printable, say, styled};
@@ -30,7 +33,9 @@ pub(super) fn print_explanation(explanation: &Value) {
         if let Some(hint) = text(explanation, "/error/hint") {
             line("hint", hint);
         }
-        line("retry", story::retry(&explanation["error"]));
+        if let Ok(error) = ToolError::deserialize(&explanation["error"]) {
+            line("retry", story::retry(&error));
+        }
     }
     for (place, change) in list(explanation, "/would_change").enumerate() {
         let then = change["then"]
@@ -75,6 +80,10 @@ fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> 
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
+}
+
+fn typed_list<'a, T: Deserialize<'a>>(value: &'a Value, pointer: &str) -> impl Iterator<Item = T> {
+    list(value, pointer).filter_map(|one| T::deserialize(one).ok())
 }
 
 fn declaration(explanation: &Value, layer: &Value) {
@@ -200,7 +209,7 @@ fn hooks(explanation: &Value, layers: &Value) {
         line(name, told);
         name = "";
     }
-    list(explanation, "/hooks").for_each(|run| story::hook(run, &beneath));
+    typed_list(explanation, "/hooks").for_each(|run| story::hook(&run, &beneath));
 }
 
 fn permission(explanation: &Value, layer: &Value) {
@@ -220,10 +229,10 @@ fn permission(explanation: &Value, layer: &Value) {
     if let Some(subject) = text(decision, "/subject") {
         beneath("part", subject);
     }
-    if let Some(finding) = decision.get("classified") {
-        beneath("class", story::class_finding(finding));
+    if let Ok(finding) = ClassFinding::deserialize(&decision["classified"]) {
+        beneath("class", story::class_finding(&finding));
     }
-    list(decision, "/delegated").for_each(|vote| story::delegated(vote, &beneath));
+    typed_list(decision, "/delegated").for_each(|vote| story::delegated(&vote, &beneath));
     for opaque in list(decision, "/opaque") {
         beneath(
             "unclear",
@@ -286,7 +295,7 @@ fn scheduling(explanation: &Value, layer: &Value) {
         );
     }
     let now = &layer["now"];
-    let waits: Vec<&Value> = list(now, "/waits_for").collect();
+    let waits: Vec<WaitReason> = typed_list(now, "/waits_for").collect();
     let alone = if now["alone"] == true {
         ", alone in its session"
     } else {
@@ -332,7 +341,7 @@ fn execution(explanation: &Value, layer: &Value) {
         return;
     }
     line("execution", words(layer, "/kind"));
-    if let Some(deadline) = layer.get("deadline") {
+    if let Ok(deadline) = CallDeadline::deserialize(&layer["deadline"]) {
         story::deadline(deadline, &beneath);
     }
     let plan = &layer["sandbox"];

@@ -1,10 +1,16 @@
 //! One record on one line, for people and for programs.
 
-use serde::Serialize;
-use serde_json::{Value, value::RawValue};
-use toolpost_core::{RecordKind, StoredRecord};
-use toolpost_model::{InvocationId, RequestId, SessionId};
+use serde::{Serialize, de::IgnoredAny};
+use serde_json::value::RawValue;
+use toolpost_core::{
+    CallRecordBody, CatalogBody, DiscoveryBody, HostStartBody, PrunedBody, Record, RecordKind,
+    RestatableHead, SessionOpenedBody, StoredRecord, VerdictBody,
+};
+use toolpost_model::{
+    ApprovalScope, InvocationId, Outcome, RequestId, SessionId, ToolResult, Verdict,
+};
 
+use super::story;
 use crate::terminal::{DIM, GREEN, RED, YELLOW, moment, printable, say, styled};
 
 /// A record as JSON, its body unchanged.
@@ -29,7 +35,7 @@ impl<'a> JournalRecordRow<'a> {
             invocation_id: row.record.invocation_id,
             session_id: row.record.session_id.as_ref(),
             request_id: row.record.request.as_ref().map(|request| &request.id),
-            body: serde_json::from_str(&row.record.body)?,
+            body: row.record.read_body()?,
             hash: const_hex::encode(row.hash),
         })
     }
@@ -40,67 +46,7 @@ pub(super) fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
         say!("{}", serde_json::to_string(&JournalRecordRow::of(row)?)?);
         return Ok(());
     }
-    let body: Value = serde_json::from_str(&row.record.body).unwrap_or_default();
-    let text = |pointer: &str| {
-        body.pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let what = match row.record.kind {
-        RecordKind::HostStarted => format!("version {}", text("/version")),
-        RecordKind::SessionOpened => format!("for {}", text("/principal")),
-        RecordKind::SessionClosed => String::new(),
-        RecordKind::Catalog => catalog(&body),
-        RecordKind::Surface => text("/surface_id").to_owned(),
-        RecordKind::Discovered => discovered(&body),
-        RecordKind::Pruned => format!("up to record {}", body["up_to"]),
-        RecordKind::Accepted | RecordKind::Started => named(&body),
-        RecordKind::Asked => {
-            let why = printable(text("/decision/reason/text"));
-            format!(
-                "{} {} until {}: {why}",
-                named(&body),
-                styled(YELLOW, "asked"),
-                moment(text("/ask/expires_at"))
-            )
-        }
-        RecordKind::Decided => {
-            let allowed = text("/verdict/decision") == "allow";
-            let word = if allowed {
-                styled(GREEN, "allowed")
-            } else {
-                styled(RED, "denied")
-            };
-            let scope =
-                Some(text("/verdict/scope")).filter(|scope| !scope.is_empty() && *scope != "once");
-            let scope = scope.map(|scope| format!(" ({scope})")).unwrap_or_default();
-            format!(
-                "{} {word}{scope} by {}",
-                named(&body),
-                printable(text("/by"))
-            )
-        }
-        RecordKind::Ended => {
-            let outcome = text("/result/outcome");
-            let style = if matches!(outcome, "succeeded" | "partial") {
-                GREEN
-            } else {
-                RED
-            };
-            let time = body
-                .pointer("/result/timings/total_us")
-                .and_then(Value::as_u64)
-                .unwrap_or_default();
-            let why = text("/result/error/message");
-            format!(
-                "{} {} {:.1} ms {}",
-                named(&body),
-                styled(style, outcome),
-                time as f64 / 1_000.0,
-                printable(why)
-            )
-        }
-    };
+    let what = describe(&row.record).unwrap_or_default();
     let id = row
         .record
         .invocation_id
@@ -117,26 +63,93 @@ pub(super) fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The deferred tools that a session was shown.
-fn discovered(body: &Value) -> String {
-    let tools = body["tools"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str);
-    let names: Vec<String> = tools.map(printable).collect();
-    format!(
-        "{} by {}",
-        names.join(", "),
-        printable(body["way"].as_str().unwrap_or_default())
-    )
+/// What a record tells, in a few words. `None`: its body cannot be read.
+fn describe(record: &Record) -> Option<String> {
+    Some(match record.kind {
+        RecordKind::HostStarted => {
+            let body: HostStartBody = record.read_body().ok()?;
+            format!("version {}", printable(&body.version))
+        }
+        RecordKind::SessionOpened => {
+            let body: SessionOpenedBody = record.read_body().ok()?;
+            format!("for {}", printable(body.principal.as_str()))
+        }
+        RecordKind::SessionClosed => String::new(),
+        RecordKind::Catalog => describe_catalog(&record.read_body().ok()?),
+        RecordKind::Surface => {
+            let body: RestatableHead = record.read_body().ok()?;
+            printable(&body.surface_id)
+        }
+        RecordKind::Discovered => {
+            let body: DiscoveryBody = record.read_body().ok()?;
+            let names: Vec<String> = body.tools.iter().map(|id| printable(id.as_str())).collect();
+            format!("{} by {}", names.join(", "), story::word(&body.way))
+        }
+        RecordKind::Pruned => {
+            let body: PrunedBody = record.read_body().ok()?;
+            format!("up to record {}", body.up_to)
+        }
+        RecordKind::Accepted | RecordKind::Started => story::tool_of(&record.read_body().ok()?),
+        RecordKind::Asked => {
+            let body: CallRecordBody<'_> = record.read_body().ok()?;
+            let why = body
+                .decision
+                .as_ref()
+                .map(|one| printable(&one.reason.text));
+            let until = body.ask.map(|ask| moment(&ask.expires_at.to_string()));
+            format!(
+                "{} {} until {}: {}",
+                story::tool_of(&body),
+                styled(YELLOW, "asked"),
+                until.unwrap_or_default(),
+                why.unwrap_or_default()
+            )
+        }
+        RecordKind::Decided => {
+            let body: VerdictBody = record.read_body().ok()?;
+            let (word, scope) = match &body.verdict {
+                Verdict::Allow { scope, .. } => (styled(GREEN, "allowed"), *scope),
+                Verdict::Deny { .. } => (styled(RED, "denied"), ApprovalScope::Once),
+            };
+            let scope = match scope {
+                ApprovalScope::Once => String::new(),
+                scope => format!(" ({})", story::word(&scope)),
+            };
+            let tool = printable(&body.tool_id);
+            format!("{tool} {word}{scope} by {}", printable(body.by.as_str()))
+        }
+        RecordKind::Ended => describe_end(record)?,
+    })
 }
 
-fn catalog(body: &Value) -> String {
-    let tools = body["declared"].as_array().map_or(0, Vec::len);
-    let missing = body["unavailable"].as_array().into_iter().flatten();
-    let missing: Vec<&str> = missing
-        .filter_map(|problem| problem["part"].as_str())
+fn describe_end(record: &Record) -> Option<String> {
+    let body: CallRecordBody<'_> = record.read_body().ok()?;
+    let result: ToolResult = body.result.as_ref()?.read().ok()?;
+    let style = match result.outcome {
+        Outcome::Succeeded | Outcome::Partial => GREEN,
+        Outcome::Failed
+        | Outcome::Denied
+        | Outcome::Rejected
+        | Outcome::Canceled
+        | Outcome::TimedOut
+        | Outcome::Unknown => RED,
+    };
+    let why = result.error.map(|error| printable(&error.message));
+    Some(format!(
+        "{} {} {:.1} ms {}",
+        story::tool_of(&body),
+        styled(style, result.outcome.as_str()),
+        result.timings.total_us as f64 / 1_000.0,
+        why.unwrap_or_default()
+    ))
+}
+
+fn describe_catalog(body: &CatalogBody<Vec<IgnoredAny>>) -> String {
+    let tools = body.declared.len();
+    let missing: Vec<&str> = body
+        .unavailable
+        .iter()
+        .map(|problem| problem.part.as_str())
         .collect();
     if missing.is_empty() {
         return format!("{tools} tools");
@@ -146,9 +159,4 @@ fn catalog(body: &Value) -> String {
         styled(YELLOW, "not there:"),
         printable(&missing.join(", "))
     )
-}
-
-fn named(body: &Value) -> String {
-    let tool = body.get("tool_id").or_else(|| body.pointer("/call/tool"));
-    printable(tool.and_then(Value::as_str).unwrap_or_default())
 }

@@ -1,9 +1,8 @@
 //! `toolpost journal search`: calls by what they are and by what was said in them, newest first.
 
 use clap::Args;
-use serde::{Deserialize, de::IgnoredAny};
-use serde_json::Value;
-use toolpost_core::{Query, StoredRecord};
+use serde_json::{Value, json};
+use toolpost_core::{BodyPart, CallRecordBody, CallRecordHead, Query, Record, StoredRecord};
 use toolpost_store::JournalReader;
 
 use super::{filters::FilterArgs, line::print, open};
@@ -99,7 +98,7 @@ impl JournalSearchWords {
         };
         // What was asked stands in the first record of a call, which is its end where there is no other.
         let records = match call.record.invocation_id {
-            Some(id) if !holds_call(&call.record.body) => reader.records_of(id)?,
+            Some(id) if !holds_request(&call.record) => reader.records_of(id)?,
             _ => vec![call.clone()],
         };
         if !self.may_be_in(&records) {
@@ -107,7 +106,7 @@ impl JournalSearchWords {
         }
         let mut transcript = String::new();
         for record in &records {
-            collect(&record.record.body, &mut transcript);
+            collect(&record.record, &mut transcript);
         }
         let small = transcript.to_lowercase();
         let all = self.0.iter().all(|word| small.contains(word));
@@ -130,32 +129,30 @@ impl JournalSearchWords {
 }
 
 /// Whether a record is the one that tells what was asked.
-fn holds_call(body: &str) -> bool {
-    #[derive(Deserialize)]
-    struct FirstRecord {
-        #[serde(default)]
-        call: Option<IgnoredAny>,
-    }
-    // The text alone proves nothing: an argument or a result may hold it too. Without it there is nothing to read.
-    body.contains("\"call\":{")
-        && serde_json::from_str::<FirstRecord>(body).is_ok_and(|record| record.call.is_some())
+fn holds_request(record: &Record) -> bool {
+    let head = record.read_body::<CallRecordHead<'_>>();
+    head.is_ok_and(|head| head.call.is_some())
 }
 
 /// Adds what was asked and what came back.
-fn collect(body: &str, transcript: &mut String) {
-    let body: Value = serde_json::from_str(body).unwrap_or_default();
-    let places = [
-        "/call/arguments",
-        "/arguments",
-        "/result/content",
-        "/result/structured_content",
-        "/result/summary",
-        "/result/error/message",
-    ];
-    for place in places {
-        if let Some(value) = body.pointer(place) {
-            texts(value, transcript);
-        }
+fn collect(record: &Record, transcript: &mut String) {
+    let Ok(body) = record.read_body::<CallRecordBody<'_>>() else {
+        return;
+    };
+    let requested = body.call.as_ref().and_then(|call| call.arguments.as_ref());
+    for arguments in [requested, body.arguments.as_ref()].into_iter().flatten() {
+        texts(&arguments.read_as().unwrap_or_default(), transcript);
+    }
+    let Some(Ok(result)) = body.result.as_ref().map(BodyPart::read) else {
+        return;
+    };
+    texts(&json!(result.content), transcript);
+    if let Some(structured) = &result.structured_content {
+        texts(structured, transcript);
+    }
+    let message = result.error.as_ref().map(|error| &error.message);
+    for text in [result.summary.as_ref(), message].into_iter().flatten() {
+        line(text, transcript);
     }
 }
 
@@ -201,14 +198,39 @@ fn excerpt(small: &str, transcript: &str, word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use toolpost_core::{Record, RecordKind};
+    use toolpost_model::ResultContent;
+    use toolpost_testkit::every_end;
+
     use super::{collect, excerpt};
 
     #[test]
     fn a_transcript_is_what_was_asked_and_what_came_back() {
-        let body = r#"{"tool_id":"a.b","call":{"tool":"b","arguments":{"path":"x.txt","deep":[1,{"k":"v"}]},"face":"http"},
-            "result":{"outcome":"succeeded","content":[{"type":"text","text":"some \"words\""}],"timings":{"total_us":5}}}"#;
+        let mut result = every_end().swap_remove(0).1;
+        result.content = vec![ResultContent::text("some \"words\"")];
+        let body = json!({
+            "tool_id": "a.b",
+            "call": {
+                "tool": "b",
+                "arguments": { "path": "x.txt", "deep": [1, { "k": "v" }] },
+                "principal": "agent",
+                "role": "agent",
+                "face": "http",
+            },
+            "result": result,
+        });
+        let record = Record {
+            kind: RecordKind::Ended,
+            at: jiff::Timestamp::UNIX_EPOCH,
+            invocation_id: None,
+            session_id: None,
+            request: None,
+            facets: None,
+            body: body.to_string(),
+        };
         let mut transcript = String::new();
-        collect(body, &mut transcript);
+        collect(&record, &mut transcript);
         assert_eq!(transcript, "path\nx.txt\ndeep\n1\nk\nv\nsome \"words\"\n");
     }
 

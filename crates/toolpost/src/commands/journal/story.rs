@@ -6,9 +6,12 @@ mod family;
 mod grounds;
 mod timeline;
 
+use serde::Serialize;
 use serde_json::Value;
-use toolpost_core::{InputTrail, StoredRecord};
-use toolpost_model::{InvocationId, Stage};
+use toolpost_core::{
+    CallRecordBody, CallRequestBody, CircumstancesBody, InputTrail, OutputMutation, StoredRecord,
+};
+use toolpost_model::{Effects, HookEvent, HookRun, InvocationId, Stage, ToolResult};
 use toolpost_store::JournalReader;
 
 use super::{open, tail};
@@ -19,7 +22,8 @@ use crate::{
 };
 
 pub(crate) use ending::{guidance, retry};
-pub(crate) use grounds::{class_finding, deadline, delegated, grounds, hook, wait_reason};
+use grounds::grounds;
+pub(crate) use grounds::{class_finding, deadline, delegated, hook, wait_reason};
 use timeline::Timeline;
 
 /// Writes a line under a name.
@@ -56,43 +60,55 @@ pub(crate) fn show(
 /// The records of one call.
 struct CallRecordPrinter<'a> {
     rows: &'a [StoredRecord],
-    bodies: Vec<Value>,
+    bodies: Vec<CallRecordBody<'static>>,
+    circumstances: Vec<CircumstancesBody<'static>>,
+    result: Option<ToolResult>,
     /// Its arguments, from those that the model sent on.
     inputs: InputTrail,
 }
 
 impl<'a> CallRecordPrinter<'a> {
     fn of(rows: &'a [StoredRecord]) -> Self {
-        let bodies = rows
+        let bodies: Vec<CallRecordBody<'static>> = rows
             .iter()
-            .filter_map(|row| serde_json::from_str(&row.record.body).ok())
+            .filter_map(|row| row.record.read_body().ok())
             .collect();
+        let circumstances = bodies
+            .iter()
+            .filter_map(|body| body.explain.as_ref()?.read_as().ok())
+            .collect();
+        let result = newest(&bodies, |body| body.result.as_ref()?.read().ok());
         Self {
             rows,
             bodies,
+            circumstances,
+            result,
             inputs: InputTrail::of(rows),
         }
     }
 
-    /// The newest account of a part: later records know more.
-    fn part(&self, pointer: &str) -> Option<&Value> {
-        let found = self
-            .bodies
-            .iter()
-            .rev()
-            .find_map(|body| body.pointer(pointer));
-        found.filter(|value| !value.is_null())
+    fn newest<'b, T>(
+        &'b self,
+        part: impl FnMut(&'b CallRecordBody<'static>) -> Option<T>,
+    ) -> Option<T> {
+        newest(&self.bodies, part)
     }
 
-    fn text(&self, pointer: &str) -> Option<String> {
-        self.part(pointer).and_then(Value::as_str).map(printable)
+    fn newest_circumstance<'b, T>(
+        &'b self,
+        part: impl FnMut(&'b CircumstancesBody<'static>) -> Option<T>,
+    ) -> Option<T> {
+        newest(&self.circumstances, part)
     }
 
-    fn each(&self, pointer: &str) -> impl Iterator<Item = &Value> {
-        self.part(pointer)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
+    fn request(&self) -> Option<&CallRequestBody<'static>> {
+        self.newest(|body| body.call.as_ref())
+    }
+
+    fn tool(&self) -> String {
+        let resolved = self.newest(|body| body.tool_id.is_some().then_some(body));
+        let body = resolved.or_else(|| self.newest(|body| body.call.is_some().then_some(body)));
+        body.map(tool_of).unwrap_or_default()
     }
 
     fn print_call(&self, reader: &JournalReader, id: InvocationId) -> anyhow::Result<()> {
@@ -100,7 +116,10 @@ impl<'a> CallRecordPrinter<'a> {
             |name: &str, text: String| say!("{}  {text}", styled(BOLD, format!("{name:<9}")));
         self.print_request(id, &line);
         family::print_parent_call(self, &line);
-        let timeline = Timeline::of(self.part("/transitions"));
+        let timeline = Timeline::of(self.newest(|body| {
+            let transitions = body.transitions.as_ref();
+            (!transitions.is_empty()).then(|| transitions.to_vec())
+        }));
         self.annotate(reader, id, &timeline)?;
         timeline.draw();
         self.records();
@@ -112,15 +131,18 @@ impl<'a> CallRecordPrinter<'a> {
     /// What was asked, and by whom.
     fn print_request(&self, id: InvocationId, line: NamedLineWriter<'_>) {
         line("call", id.to_string());
-        let tool = self
-            .text("/tool_id")
-            .or_else(|| self.text("/call/tool"))
-            .unwrap_or_default();
-        let asked = self
-            .text("/call/tool")
-            .filter(|_| self.part("/explain/matched_by").is_some());
-        let asked = asked.map(|asked| styled(DIM, format!(" (asked for as `{asked}`)")));
-        line("tool", format!("{tool}{}", asked.unwrap_or_default()));
+        let request = self.request();
+        let asked = request.filter(|_| self.newest_circumstance(|met| met.matched_by).is_some());
+        let asked = asked.map(|request| {
+            styled(
+                DIM,
+                format!(" (asked for as `{}`)", printable(&request.tool)),
+            )
+        });
+        line(
+            "tool",
+            format!("{}{}", self.tool(), asked.unwrap_or_default()),
+        );
         let told = |arguments: &Value| shortened(&printable(&arguments.to_string()));
         if let Some(sent) = self.inputs.sent() {
             line("arguments", told(sent));
@@ -132,39 +154,35 @@ impl<'a> CallRecordPrinter<'a> {
         {
             line("became", told(last));
         }
-        if let Some(bytes) = self.part("/call/unread_bytes") {
+        let Some(request) = request else { return };
+        if let Some(bytes) = request.unread_bytes {
             line(
                 "arguments",
                 format!("{bytes} bytes that were not read, and so not kept"),
             );
         }
-        let text = |pointer: &str| self.text(pointer).unwrap_or_default();
         line(
             "from",
             format!(
                 "{} ({}) over {}",
-                text("/call/principal"),
-                text("/call/role"),
-                text("/call/face")
+                printable(request.principal.as_str()),
+                request.role.as_str(),
+                printable(&request.face)
             ),
         );
-        if let Some(native) = self.text("/call/native_call_id") {
-            line("native id", native);
+        if let Some(native) = &request.native_call_id {
+            line("native id", printable(native.as_str()));
         }
-        if let Some(caller) = self.text("/call/trace/traceparent") {
+        if let Some(caller) = &request.trace {
             line(
                 "trace",
-                format!(
-                    "{} under span {}",
-                    caller.get(3..35).unwrap_or_default(),
-                    caller.get(36..52).unwrap_or_default()
-                ),
+                format!("{} under span {}", caller.trace_id(), caller.span_id()),
             );
         }
-        if let Some(correlation) = self.text("/call/correlation_id") {
-            line("belongs", format!("to `{correlation}`"));
+        if let Some(correlation) = &request.correlation_id {
+            line("belongs", format!("to `{}`", printable(correlation)));
         }
-        if let Some(place) = self.part("/call/batch") {
+        if let Some(place) = &request.batch {
             grounds::batch(place, line);
         }
     }
@@ -176,22 +194,23 @@ impl<'a> CallRecordPrinter<'a> {
         id: InvocationId,
         timeline: &Timeline,
     ) -> anyhow::Result<()> {
-        if self.part("/explain/visibility").is_some() {
+        if self.newest_circumstance(|met| met.visibility).is_some() {
             timeline.note(
                 Stage::Resolve,
                 "surface",
                 "the tool is deferred, and had been shown".to_owned(),
             );
         }
-        let hooks = |before: bool, stage: Stage| {
-            let line = timeline.at(stage);
-            let runs = self
-                .each("/hooks")
-                .filter(|run| (run["event"] == "before") == before);
-            runs.for_each(|run| hook(run, &line));
-        };
-        hooks(true, Stage::PreHooks);
-        hooks(false, Stage::PostHooks);
+        let runs: Vec<HookRun> = self
+            .newest(|body| body.hooks.as_ref()?.read().ok())
+            .unwrap_or_default();
+        for run in &runs {
+            let stage = match run.event {
+                HookEvent::Before => Stage::PreHooks,
+                HookEvent::After | HookEvent::Failure => Stage::PostHooks,
+            };
+            hook(run, &timeline.at(stage));
+        }
         for change in self.inputs.changes() {
             let stage = match change.source_type {
                 "permission_prompt" => Stage::AwaitApproval,
@@ -201,55 +220,63 @@ impl<'a> CallRecordPrinter<'a> {
             grounds::input_change(&change, &timeline.at(stage));
         }
         let after = timeline.at(Stage::PostHooks);
-        self.each("/output_mutations")
-            .for_each(|mutation| grounds::output_change(mutation, &after));
+        let changes: Option<Vec<OutputMutation>> =
+            self.newest(|body| body.output_mutations.as_ref()?.read().ok());
+        for change in changes.into_iter().flatten() {
+            grounds::output_change(&change, &after);
+        }
         self.decision(&timeline.at(Stage::Decide));
         answers::print_approvals(reader, id, self.rows, &timeline.at(Stage::AwaitApproval))?;
         let admit = timeline.at(Stage::Admit);
-        self.each("/explain/waited_for")
-            .for_each(|reason| grounds::waited(reason, &admit));
-        if self
-            .part("/explain/alone")
-            .is_some_and(|alone| alone == true)
-        {
+        let waited = self.newest_circumstance(|met| {
+            (!met.waited_for.is_empty()).then_some(met.waited_for.as_ref())
+        });
+        for reason in waited.unwrap_or_default() {
+            admit("waited", format!("for {}", wait_reason(reason)));
+        }
+        if self.circumstances.iter().any(|met| met.alone) {
             admit("turn", "alone in its session".to_owned());
         }
         let execute = timeline.at(Stage::Execute);
-        if let Some(deadline) = self.part("/explain/deadline") {
-            grounds::deadline(deadline, &execute);
+        if let Some(limit) = self.newest_circumstance(|met| met.deadline) {
+            deadline(limit, &execute);
         }
-        if let Some(cancellation) = self.part("/explain/cancellation") {
+        if let Some(cancellation) = self.newest_circumstance(|met| met.cancellation.as_ref()) {
             grounds::cancellation(cancellation, &execute);
         }
-        if let Some(sandbox) = self.part("/result/sandbox") {
-            execute("sandbox", shortened(&ending::confined(sandbox)));
+        if let Some(result) = &self.result {
+            if let Some(sandbox) = &result.sandbox {
+                execute("sandbox", shortened(&ending::confined(sandbox)));
+            }
+            ending::kept(result, &timeline.at(Stage::Map));
         }
-        ending::kept(self, &timeline.at(Stage::Map));
         Ok(())
     }
 
     fn decision(&self, line: NamedLineWriter<'_>) {
-        let Some(decision) = self.part("/decision") else {
+        let Some(decision) = self.newest(|body| body.decision.as_deref()) else {
             return;
         };
-        let text = |pointer: &str| self.text(pointer).unwrap_or_default();
-        let class = text("/decision/class");
-        let mode = text("/decision/mode");
-        let facts = styled(DIM, format!("(class {class}, mode {mode})"));
+        let facts = format!(
+            "(class {}, mode {})",
+            decision.class.as_str(),
+            decision.mode.as_str()
+        );
         line(
             "decision",
             format!(
-                "{}: {} {facts}",
-                text("/decision/behavior"),
-                text("/decision/reason/text")
+                "{}: {} {}",
+                decision.behavior.as_str(),
+                printable(&decision.reason.text),
+                styled(DIM, facts)
             ),
         );
         grounds(decision, line);
-        for one in self.each("/effects/uses") {
-            let key = printable(one["key"].as_str().unwrap_or_default());
+        let effects: Option<Effects> = self.newest(|body| body.effects.as_ref()?.read().ok());
+        for one in effects.into_iter().flat_map(|effects| effects.uses) {
             line(
                 "touches",
-                format!("{key} ({})", one["access"].as_str().unwrap_or_default()),
+                format!("{} ({})", printable(one.key.as_str()), word(&one.access)),
             );
         }
     }
@@ -265,6 +292,27 @@ impl<'a> CallRecordPrinter<'a> {
             );
         }
     }
+}
+
+/// The tool as a record names it: by its id, or as the caller asked for it.
+pub(super) fn tool_of(body: &CallRecordBody<'_>) -> String {
+    let id = body.tool_id.as_ref().and_then(|id| id.read().ok());
+    match (id, &body.call) {
+        (Some(id), _) => printable(id.as_str()),
+        (None, Some(request)) => printable(&request.tool),
+        (None, None) => String::new(),
+    }
+}
+
+/// The newest account of a part: later records know more.
+fn newest<'b, B, T>(bodies: &'b [B], part: impl FnMut(&'b B) -> Option<T>) -> Option<T> {
+    bodies.iter().rev().find_map(part)
+}
+
+/// The word that records have for a value, with spaces.
+pub(super) fn word(value: &impl Serialize) -> String {
+    let word = serde_json::to_value(value).unwrap_or_default();
+    word.as_str().unwrap_or_default().replace('_', " ")
 }
 
 fn shortened(text: &str) -> String {

@@ -95,6 +95,12 @@ impl CallEvidence {
         row: &StoredRecord,
         way: CallRecordBody<'static>,
     ) -> serde_json::Result<()> {
+        // A record that cannot be read whole changes nothing.
+        let tool_id = read(way.tool_id.as_ref())?;
+        let effects = read(way.effects.as_ref())?;
+        let hooks = read(way.hooks.as_ref())?.unwrap_or_default();
+        let met: Option<Value> = way.explain.as_ref().map(BodyPart::read_as).transpose()?;
+        let result = read(way.result.as_ref())?;
         let at = row.record.at;
         let begin = way.begin(at);
         self.inputs.follow(&way, begin)?;
@@ -110,9 +116,9 @@ impl CallEvidence {
             self.call = Some(call);
         }
         self.redacted |= way.redacted;
-        self.tool_id = read(way.tool_id.as_ref())?.or(self.tool_id.take());
+        self.tool_id = tool_id.or(self.tool_id.take());
         self.surface = way.surface.or(self.surface.take());
-        self.effects = read(way.effects.as_ref())?.or(self.effects.take());
+        self.effects = effects.or(self.effects.take());
         self.approval = way.approval.or(self.approval.take());
         if let (Some(question), Some(decision)) = (way.ask, &way.decision) {
             let changes = self.inputs.changes.len();
@@ -124,7 +130,6 @@ impl CallEvidence {
             });
         }
         self.decision = way.decision.map(Cow::into_owned).or(self.decision.take());
-        let hooks = read(way.hooks.as_ref())?.unwrap_or_default();
         inputs::extend(&mut self.hooks, hooks, begin, |run| {
             (run.at_us, run.name.clone())
         });
@@ -137,9 +142,8 @@ impl CallEvidence {
                 .map(|passed| (passed.stage, moment(begin, passed.at_us)))
                 .collect();
         }
-        let met = way.explain.as_ref().map(BodyPart::read_as).transpose()?;
         self.met = met.or(self.met.take());
-        self.result = read(way.result.as_ref())?.or(self.result.take());
+        self.result = result.or(self.result.take());
         Ok(())
     }
 

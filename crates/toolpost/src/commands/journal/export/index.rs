@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
-use toolpost_core::{RecordKind, StoredRecord};
-use toolpost_model::{ContentDigest, SessionId, SurfaceId};
+use toolpost_core::{RecordKind, RestatableHead, StoredRecord};
+use toolpost_model::{SessionId, SurfaceId};
 
 #[derive(Default)]
 pub(super) struct ExportContextIndex {
@@ -21,43 +20,18 @@ struct CatalogPiece {
     /// A whole catalog begins here.
     begins: bool,
     /// With this piece, this is what can be called.
-    completes: Option<ContentDigest>,
+    completes: Option<String>,
 }
 
-#[derive(Clone, Copy)]
 struct SurfacePlace {
     seq: u64,
     told: u64,
-    catalog: ContentDigest,
-}
-
-#[derive(Deserialize)]
-struct RestatementOrigin {
-    seq: u64,
-}
-
-#[derive(Deserialize)]
-struct ExportCatalogHead {
-    digest: ContentDigest,
-    whole: bool,
-    part: u32,
-    parts: u32,
-    #[serde(default)]
-    restated: Option<RestatementOrigin>,
-}
-
-#[derive(Deserialize)]
-struct SurfaceHead {
-    surface_id: SurfaceId,
-    catalog: ContentDigest,
-    #[serde(default)]
-    restated: Option<RestatementOrigin>,
+    catalog: String,
 }
 
 impl ExportContextIndex {
     pub(super) fn note(&mut self, row: &StoredRecord) {
         let seq = row.seq;
-        let body = row.record.body.as_str();
         match row.record.kind {
             RecordKind::HostStarted => self.starts.push(seq),
             RecordKind::SessionOpened => {
@@ -66,7 +40,7 @@ impl ExportContextIndex {
                 }
             }
             RecordKind::Catalog => {
-                let Ok(head) = serde_json::from_str::<ExportCatalogHead>(body) else {
+                let Ok(head) = row.record.read_body::<RestatableHead>() else {
                     return;
                 };
                 let completes = (head.part == head.parts).then_some(head.digest);
@@ -84,7 +58,7 @@ impl ExportContextIndex {
                 );
             }
             RecordKind::Surface => {
-                let Ok(head) = serde_json::from_str::<SurfaceHead>(body) else {
+                let Ok(head) = row.record.read_body::<RestatableHead>() else {
                     return;
                 };
                 // Surfaces of one id are the same, so the first is as good as any.
@@ -94,7 +68,8 @@ impl ExportContextIndex {
                     told,
                     catalog: head.catalog,
                 };
-                self.surfaces.entry(head.surface_id).or_insert(place);
+                let id = SurfaceId::new(head.surface_id);
+                self.surfaces.entry(id).or_insert(place);
             }
             RecordKind::SessionClosed
             | RecordKind::Accepted
@@ -122,7 +97,7 @@ impl ExportContextIndex {
         let Some(place) = self.surfaces.get(id) else {
             return Vec::new();
         };
-        let is_it = |piece: &CatalogPiece| piece.completes == Some(place.catalog);
+        let is_it = |piece: &CatalogPiece| piece.completes.as_ref() == Some(&place.catalog);
         let before = self
             .catalogs
             .iter()

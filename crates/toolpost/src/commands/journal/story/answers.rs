@@ -3,10 +3,8 @@
 //! Only named fields of a record count. Arguments and results are text of agents and tools, which may hold anything, also
 //! what looks like a part of a record.
 
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
-use toolpost_core::{RecordKind, StoredRecord};
-use toolpost_model::{ArgumentChange, InvocationId};
+use toolpost_core::{CallRecordBody, RecordKind, RecordedQuestion, StoredRecord, VerdictBody};
+use toolpost_model::{ApprovalScope, InvocationId, Verdict};
 use toolpost_store::JournalReader;
 
 use super::{NamedLineWriter, shortened};
@@ -14,68 +12,6 @@ use crate::{
     approving::ids,
     terminal::{moment, printable},
 };
-
-/// What a record of a call tells of questions.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct QuestionPart {
-    ask: Option<AskedPart>,
-    decision: Option<DecisionPart>,
-    approval: Option<ApprovalPart>,
-    /// The files that the call would run, of which only the number is told.
-    programs: Vec<Value>,
-}
-
-#[derive(Deserialize)]
-struct AskedPart {
-    ask_id: InvocationId,
-    hash: String,
-    expires_at: String,
-}
-
-#[derive(Deserialize)]
-struct DecisionPart {
-    reason: ReasonPart,
-}
-
-#[derive(Deserialize)]
-struct ReasonPart {
-    text: String,
-}
-
-#[derive(Deserialize)]
-struct ApprovalPart {
-    ask_id: InvocationId,
-    /// The answer had been kept for one call, and this is that call.
-    #[serde(default)]
-    spent: bool,
-}
-
-/// What the record of an answer tells.
-#[derive(Deserialize)]
-struct AnswerPart {
-    by: String,
-    verdict: VerdictPart,
-    #[serde(default)]
-    rule: Option<String>,
-    #[serde(default)]
-    changed_fields: Vec<String>,
-    #[serde(default)]
-    changed_arguments: Vec<ArgumentChange>,
-    #[serde(default)]
-    kept_until: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct VerdictPart {
-    decision: String,
-    #[serde(default)]
-    scope: Option<String>,
-    #[serde(default)]
-    feedback: Option<String>,
-    #[serde(default)]
-    arguments: Option<Value>,
-}
 
 /// Tells the questions and answers of a call in their order. The answer to a question that another call raised stands
 /// among that one's records.
@@ -90,14 +26,9 @@ pub(super) fn print_approvals(
     for row in rows {
         match row.record.kind {
             RecordKind::Asked => {
-                let Some(part) = read::<QuestionPart>(row) else {
-                    continue;
-                };
-                let Some(ask) = &part.ask else { continue };
-                line(
-                    "asked",
-                    asked(row, ask, part.decision.as_ref(), part.programs.len()),
-                );
+                let Some(body) = call_body(row) else { continue };
+                let Some(ask) = body.ask else { continue };
+                line("asked", describe_question(row, &ask, &body));
                 // A call that asks again does so under a new id, which is no call's.
                 if ask.ask_id != call && !reader.records_of(ask.ask_id)?.is_empty() {
                     line(
@@ -107,9 +38,9 @@ pub(super) fn print_approvals(
                     elsewhere.push(ask.ask_id);
                 }
             }
-            RecordKind::Decided => decided(row, line),
+            RecordKind::Decided => print_verdict(row, line),
             RecordKind::Accepted | RecordKind::Started | RecordKind::Ended => {
-                let approval = read::<QuestionPart>(row).and_then(|part| part.approval);
+                let approval = call_body(row).and_then(|body| body.approval);
                 if let Some(kept) = approval.filter(|approval| approval.spent) {
                     // A yes that had been kept for this call: its question was another call's.
                     elsewhere.extend((kept.ask_id != call).then_some(kept.ask_id));
@@ -131,7 +62,7 @@ pub(super) fn print_approvals(
         let rows = reader.records_of(other)?;
         rows.iter()
             .filter(|row| row.record.kind == RecordKind::Decided)
-            .for_each(|row| decided(row, line));
+            .for_each(|row| print_verdict(row, line));
     }
     if is_spent {
         line(
@@ -142,63 +73,61 @@ pub(super) fn print_approvals(
     Ok(())
 }
 
-fn read<T: DeserializeOwned>(row: &StoredRecord) -> Option<T> {
-    serde_json::from_str(&row.record.body).ok()
+fn call_body(row: &StoredRecord) -> Option<CallRecordBody<'static>> {
+    row.record.read_body().ok()
 }
 
-fn asked(
+fn describe_question(
     row: &StoredRecord,
-    ask: &AskedPart,
-    decision: Option<&DecisionPart>,
-    files: usize,
+    ask: &RecordedQuestion,
+    body: &CallRecordBody<'_>,
 ) -> String {
-    let hash = printable(&ask.hash);
-    let files = match files {
+    let files = match body.programs.len() {
         0 => String::new(),
         1 => ", with 1 file that it would run".to_owned(),
         more => format!(", with {more} files that it would run"),
     };
+    let reason = body.decision.as_ref();
+    let reason = reason.map(|decision| printable(&decision.reason.text));
     format!(
-        "{} as question {}, until {}: {} (call hash {}{files})",
+        "{} as question {}, until {}: {} (call hash {:.12}{files})",
         time(row),
         ids::short(ask.ask_id),
-        moment(&ask.expires_at),
-        decision
-            .map(|decision| printable(&decision.reason.text))
-            .unwrap_or_default(),
-        hash.get(..12).unwrap_or(&hash)
+        moment(&ask.expires_at.to_string()),
+        reason.unwrap_or_default(),
+        ask.hash.to_string()
     )
 }
 
-fn decided(row: &StoredRecord, line: NamedLineWriter<'_>) {
-    let Some(AnswerPart {
-        by,
-        verdict,
-        rule,
-        changed_fields,
-        changed_arguments,
-        kept_until,
-    }) = read(row)
-    else {
+fn print_verdict(row: &StoredRecord, line: NamedLineWriter<'_>) {
+    let Ok(body) = row.record.read_body::<VerdictBody>() else {
         return;
     };
-    let allowed = verdict.decision == "allow";
-    let reach = match (verdict.scope.as_deref(), rule.as_deref().map(printable)) {
-        (Some("session"), Some(rule)) => format!(", for the session by `{rule}`"),
-        (Some("remember"), Some(rule)) => format!(", remembered as `{rule}`"),
-        _ if allowed => " once".to_owned(),
-        _ => String::new(),
+    let answer = match &body.verdict {
+        Verdict::Allow { scope, .. } => match (scope, body.rule.as_deref().map(printable)) {
+            (ApprovalScope::Session, Some(rule)) => {
+                format!("allowed, for the session by `{rule}`")
+            }
+            (ApprovalScope::Remember, Some(rule)) => format!("allowed, remembered as `{rule}`"),
+            (ApprovalScope::Once | ApprovalScope::Session | ApprovalScope::Remember, _) => {
+                "allowed once".to_owned()
+            }
+        },
+        Verdict::Deny { .. } => "denied".to_owned(),
     };
-    let word = if allowed { "allowed" } else { "denied" };
     line(
         "answered",
-        format!("{} by {}: {word}{reach}", time(row), printable(&by)),
+        format!("{} by {}: {answer}", time(row), printable(body.by.as_str())),
     );
-    if let Some(feedback) = &verdict.feedback {
+    if let Verdict::Deny {
+        feedback: Some(feedback),
+    } = &body.verdict
+    {
         line("", format!("with the words: {}", printable(feedback)));
     }
-    if !changed_fields.is_empty() {
-        let changed: Vec<String> = changed_fields
+    if !body.changed_fields.is_empty() {
+        let changed: Vec<String> = body
+            .changed_fields
             .iter()
             .map(|field| printable(field))
             .collect();
@@ -207,21 +136,25 @@ fn decided(row: &StoredRecord, line: NamedLineWriter<'_>) {
             format!("with other arguments: {} changed", changed.join(", ")),
         );
     }
-    for change in &changed_arguments {
+    for change in &body.changed_arguments {
         line("", printable(&change.to_string()));
     }
-    if let Some(arguments) = &verdict.arguments {
+    if let Verdict::Allow {
+        arguments: Some(arguments),
+        ..
+    } = &body.verdict
+    {
         line(
             "",
             format!("run with {}", shortened(&printable(&arguments.to_string()))),
         );
     }
-    if let Some(until) = &kept_until {
+    if let Some(until) = body.kept_until {
         line(
             "",
             format!(
                 "nobody waited any more; kept for one such call until {}",
-                moment(until)
+                moment(&until.to_string())
             ),
         );
     }

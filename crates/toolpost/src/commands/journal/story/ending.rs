@@ -1,102 +1,98 @@
 //! How a call ended: outcome, what became of its content, and what can be done about a failure.
 
-use serde::Deserialize as _;
-use serde_json::Value;
-use toolpost_model::{Recoverability, RetryGuidance, ToolResult};
+use toolpost_core::LateAnswer;
+use toolpost_model::{
+    AppliedSandbox, Outcome, Recoverability, RetryGuidance, ToolError, ToolResult,
+};
 
-use super::{CallRecordPrinter, NamedLineWriter, shortened};
+use super::{CallRecordPrinter, NamedLineWriter, shortened, word};
 use crate::terminal::{GREEN, RED, YELLOW, printable, styled};
 
 pub(super) fn print_ending(story: &CallRecordPrinter<'_>, line: NamedLineWriter<'_>) {
-    let Some(outcome) = story.text("/result/outcome") else {
+    let Some(result) = &story.result else {
         let open = "no end is on record: the call runs, or its host died and was not started again";
         return line("end", open.to_owned());
     };
-    let style = match outcome.as_str() {
-        "succeeded" => GREEN,
-        "partial" => YELLOW,
-        _ => RED,
+    let style = match result.outcome {
+        Outcome::Succeeded => GREEN,
+        Outcome::Partial => YELLOW,
+        Outcome::Failed
+        | Outcome::Denied
+        | Outcome::Rejected
+        | Outcome::Canceled
+        | Outcome::TimedOut
+        | Outcome::Unknown => RED,
     };
-    let time = |name: &str| {
-        let micros = story
-            .part(&format!("/result/timings/{name}"))
-            .and_then(Value::as_u64);
-        micros.unwrap_or_default() as f64 / 1_000.0
-    };
-    let disposition = story.text("/result/disposition").unwrap_or_default();
+    let time = |micros: u64| micros as f64 / 1_000.0;
     line(
         "end",
         format!(
-            "{} ({disposition}) in {:.3} ms: {:.3} waiting, {:.3} in the tool",
-            styled(style, outcome),
-            time("total_us"),
-            time("queued_us"),
-            time("execute_us"),
+            "{} ({}) in {:.3} ms: {:.3} waiting, {:.3} in the tool",
+            styled(style, result.outcome.as_str()),
+            result.disposition.as_str(),
+            time(result.timings.total_us),
+            time(result.timings.queued_us),
+            time(result.timings.execute_us),
         ),
     );
-    if let Some(late) = story.text("/explain/late") {
-        line("late", late_answer(&late).to_owned());
+    if let Some(late) = story.newest_circumstance(|met| met.late) {
+        line("late", late_answer(late).to_owned());
     }
-    let summary = story.text("/result/summary");
-    let error = story.text("/result/error/message");
+    let error = result.error.as_ref();
     // Of most failures the summary is the error again.
-    if let Some(summary) = summary.filter(|summary| Some(summary) != error.as_ref()) {
-        line("summary", shortened(&summary));
+    let summary = result.summary.as_ref();
+    if let Some(summary) = summary.filter(|text| Some(*text) != error.map(|error| &error.message)) {
+        line("summary", shortened(&printable(summary)));
     }
-    for (name, text) in [("error", error), ("hint", story.text("/result/error/hint"))] {
-        if let Some(text) = text {
-            line(name, shortened(&text));
-        }
+    let Some(error) = error else { return };
+    line("error", shortened(&printable(&error.message)));
+    if let Some(hint) = &error.hint {
+        line("hint", shortened(&printable(hint)));
     }
-    if let Some(error) = story.part("/result/error") {
-        line("retry", retry(error));
-    }
+    line("retry", retry(error));
 }
 
 /// What became of the content.
-pub(super) fn kept(story: &CallRecordPrinter<'_>, line: NamedLineWriter<'_>) {
-    let result = story
-        .part("/result")
-        .and_then(|result| ToolResult::deserialize(result).ok());
-    let Some(result) = result else { return };
+pub(super) fn kept(result: &ToolResult, line: NamedLineWriter<'_>) {
     result
         .remarks()
         .iter()
         .for_each(|remark| line("content", shortened(&printable(remark))));
     if let Some(kept) = &result.persistence {
-        let strategy = serde_json::to_value(kept.strategy).unwrap_or_default();
-        let strategy = strategy.as_str().unwrap_or_default().replace('_', " ");
         line(
             "size",
             format!(
-                "{} of {} shown, the limit is {} ({strategy})",
-                kept.preview, kept.original, kept.threshold
+                "{} of {} shown, the limit is {} ({})",
+                kept.preview,
+                kept.original,
+                kept.threshold,
+                word(&kept.strategy)
             ),
         );
     }
 }
 
-fn late_answer(word: &str) -> &'static str {
-    match word {
-        "told" => "it was told to stop and finished all the same",
-        "unheard" => "it finished when its caller had gone; only this record has its answer",
-        "discarded" => {
+fn late_answer(late: LateAnswer) -> &'static str {
+    match late {
+        LateAnswer::Told => "it was told to stop and finished all the same",
+        LateAnswer::Unheard => {
+            "it finished when its caller had gone; only this record has its answer"
+        }
+        LateAnswer::Discarded => {
             "the host stopped listening before it ended; whatever it still answered was discarded"
         }
-        _ => "its answer came late",
     }
 }
 
 /// What can be done about a failure, in a few words.
-pub(crate) fn retry(error: &Value) -> String {
-    let way = match Recoverability::deserialize(&error["recoverability"]) {
-        Ok(Recoverability::Retry) => "the same call may work",
-        Ok(Recoverability::ChangeCall) => "another call may work",
-        Ok(Recoverability::Operator) => "only the operator can change the answer",
-        Ok(Recoverability::Never) | Err(_) => "not by itself",
+pub(crate) fn retry(error: &ToolError) -> String {
+    let way = match error.recoverability {
+        Recoverability::Retry => "the same call may work",
+        Recoverability::ChangeCall => "another call may work",
+        Recoverability::Operator => "only the operator can change the answer",
+        Recoverability::Never => "not by itself",
     };
-    let needs = RetryGuidance::deserialize(&error["retry"]).unwrap_or(RetryGuidance::UNSAFE);
-    format!("{way}; {}", guidance(&needs))
+    format!("{way}; {}", guidance(&error.retry))
 }
 
 /// What sending a call again needs.
@@ -128,22 +124,15 @@ pub(crate) fn guidance(retry: &RetryGuidance) -> String {
 }
 
 /// What really confined a process.
-pub(super) fn confined(sandbox: &Value) -> String {
-    let text = |name: &str| printable(sandbox[name].as_str().unwrap_or_default());
-    let missing: Vec<&str> = sandbox["missing"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let missing = match missing.as_slice() {
+pub(super) fn confined(sandbox: &AppliedSandbox) -> String {
+    let missing = match sandbox.missing.as_slice() {
         [] => String::new(),
         some => format!("; without {}", printable(&some.join(", "))),
     };
     format!(
         "{} on tier {}, network {}{missing}",
-        text("requested"),
-        text("tier"),
-        text("net")
+        sandbox.requested.as_str(),
+        word(&sandbox.tier),
+        printable(&sandbox.net)
     )
 }

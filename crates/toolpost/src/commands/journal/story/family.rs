@@ -1,12 +1,11 @@
 //! The calls that a call was made by, and those that it made.
 
-use serde_json::Value;
-use toolpost_core::{RecordKind, StoredRecord};
+use toolpost_core::{CallRecordHead, RecordKind, StoredRecord};
 use toolpost_model::InvocationId;
 use toolpost_store::JournalReader;
 
 use super::{CallRecordPrinter, NamedLineWriter};
-use crate::terminal::{DIM, printable, styled};
+use crate::terminal::{DIM, styled};
 
 /// Records read at once.
 const PAGE: u64 = 512;
@@ -16,8 +15,8 @@ const MOST_PAGES: usize = 64;
 const TOLD: usize = 32;
 
 pub(super) fn print_parent_call(story: &CallRecordPrinter<'_>, line: NamedLineWriter<'_>) {
-    if let Some(parent) = story.text("/call/parent") {
-        line("made by", parent);
+    if let Some(parent) = story.request().and_then(|request| request.parent) {
+        line("made by", parent.to_string());
     }
 }
 
@@ -37,7 +36,6 @@ pub(super) fn print_nested_calls(
     let mut children = Vec::new();
     let mut pages = 0;
     let mut complete = true;
-    let parent = id.to_string();
     while end > 0 {
         if pages == MOST_PAGES {
             complete = false;
@@ -49,11 +47,7 @@ pub(super) fn print_nested_calls(
         let before = page
             .first()
             .is_none_or(|row| row.record.at.as_millisecond() < began);
-        children.extend(
-            page.into_iter()
-                .rev()
-                .filter(|row| is_made_by(row, &parent)),
-        );
+        children.extend(page.into_iter().rev().filter(|row| is_made_by(row, id)));
         if before {
             break;
         }
@@ -77,11 +71,9 @@ pub(super) fn print_nested_calls(
 }
 
 /// Whether a record is the first of a call that this one made.
-fn is_made_by(row: &StoredRecord, parent: &str) -> bool {
-    let body = &row.record.body;
-    // Most records do not name it at all, and need not be read.
-    body.contains(parent)
-        && serde_json::from_str::<Value>(body).is_ok_and(|body| body["call"]["parent"] == parent)
+fn is_made_by(row: &StoredRecord, parent: InvocationId) -> bool {
+    let head = row.record.read_body::<CallRecordHead<'_>>();
+    head.is_ok_and(|head| head.call.is_some_and(|call| call.parent == Some(parent)))
 }
 
 fn describe_nested_call(reader: &JournalReader, first: &StoredRecord) -> anyhow::Result<String> {
@@ -90,24 +82,14 @@ fn describe_nested_call(reader: &JournalReader, first: &StoredRecord) -> anyhow:
     };
     let rows = reader.records_of(id)?;
     let story = CallRecordPrinter::of(&rows);
-    let tool = story
-        .text("/tool_id")
-        .or_else(|| story.text("/call/tool"))
-        .unwrap_or_default();
-    let outcome = story
-        .text("/result/outcome")
-        .unwrap_or_else(|| "no end on record".to_owned());
-    let micros = story
-        .part("/result/timings/total_us")
-        .and_then(Value::as_u64)
-        .unwrap_or_default();
-    let facts = styled(
-        DIM,
-        format!(
-            "{:.3} ms {}",
-            micros as f64 / 1_000.0,
-            printable(&id.to_string())
-        ),
-    );
-    Ok(format!("{tool}: {outcome} {facts}"))
+    let (outcome, micros) = match &story.result {
+        Some(result) => (result.outcome.as_str(), result.timings.total_us),
+        None => ("no end on record", 0),
+    };
+    let facts = format!("{:.3} ms {id}", micros as f64 / 1_000.0);
+    Ok(format!(
+        "{}: {outcome} {}",
+        story.tool(),
+        styled(DIM, facts)
+    ))
 }

@@ -2,8 +2,6 @@
 
 use std::cell::RefCell;
 
-use serde::Deserialize as _;
-use serde_json::Value;
 use toolpost_model::{Stage, Transition};
 
 use crate::terminal::{BOLD, CYAN, DIM, say, styled};
@@ -24,10 +22,9 @@ struct Note {
 }
 
 impl Timeline {
-    pub(super) fn of(transitions: Option<&Value>) -> Self {
-        let read = transitions.and_then(|value| Vec::<Transition>::deserialize(value).ok());
+    pub(super) fn of(transitions: Option<Vec<Transition>>) -> Self {
         Self {
-            transitions: read.unwrap_or_default(),
+            transitions: transitions.unwrap_or_default(),
             notes: RefCell::default(),
         }
     }
