@@ -6,9 +6,10 @@ use axum::http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use toolpost_config::TokenConfig;
+use toolpost_core::AcknowledgementTiming;
 use toolpost_model::{Principal, PrincipalRole};
 
-use crate::http::HttpProblem;
+use crate::http::{HttpProblem, RequestFace};
 
 /// How callers on the network prove themselves.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub(crate) enum Door {
     },
     /// The unix socket in the data directory: the file's permissions are the check.
     Socket,
+    /// A connection within the process, for the command line and the host that it started for itself.
+    CommandLine,
     /// Pipes or a link to whoever started or embeds the host, which is the check. A token may name somebody else.
     Process {
         tokens: Vec<KnownToken>,
@@ -143,12 +146,18 @@ impl Door {
         .hint("add it to `http.allowed_origins`"))
     }
 
-    /// The name of this door in records.
-    pub(crate) fn face(&self) -> &'static str {
-        match self {
-            Self::Network { .. } => "http",
-            Self::Socket => "socket",
-            Self::Process { .. } => "process",
+    /// The face that this door belongs to.
+    pub(crate) fn face(&self) -> RequestFace {
+        let (name, acknowledgement) = match self {
+            Self::Network { .. } => ("http", AcknowledgementTiming::Early),
+            Self::Socket => ("socket", AcknowledgementTiming::Early),
+            Self::Process { .. } => ("process", AcknowledgementTiming::Early),
+            // The caller ends with the host, so it needs no record that its call was taken.
+            Self::CommandLine => ("cli", AcknowledgementTiming::AtTheEnd),
+        };
+        RequestFace {
+            name,
+            acknowledgement,
         }
     }
 
@@ -157,7 +166,7 @@ impl Door {
         match self {
             Self::Network { open: false, .. } => {}
             Self::Network { open: true, .. } => return Ok(Principal::agent("anonymous")),
-            Self::Socket => return Ok(Principal::operator("local")),
+            Self::Socket | Self::CommandLine => return Ok(Principal::operator("local")),
             Self::Process { principal, .. } => return Ok(principal.clone()),
         }
         let given = text(headers, &header::AUTHORIZATION)
@@ -184,7 +193,7 @@ impl Door {
         match self {
             Self::Network { open: true, .. } => unmarked(Principal::agent("anonymous")),
             Self::Network { .. } => self.known(token).map(KnownToken::admitted),
-            Self::Socket => unmarked(Principal::agent("local")),
+            Self::Socket | Self::CommandLine => unmarked(Principal::agent("local")),
             Self::Process {
                 principal,
                 token_required: false,
@@ -201,7 +210,7 @@ impl Door {
             Self::Network { tokens, .. } => tokens.iter().any(|token| {
                 token.principal == *principal && credential == Some(token.mark().as_str())
             }),
-            Self::Socket => *principal == Principal::agent("local"),
+            Self::Socket | Self::CommandLine => *principal == Principal::agent("local"),
             Self::Process { .. } => false,
         }
     }

@@ -17,6 +17,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::io::DuplexStream;
+use tokio_util::sync::CancellationToken;
 use toolpost_config::{
     ApprovalsConfig, HostConfig, JournalRetention, NativeReplacement, NativeToolsChoice,
     SourceConfig, TokenConfig, ToolIndex,
@@ -26,13 +28,22 @@ use toolpost_core::{
     OperatorSettings, ReplayOptions, Retention, RuleProblem, RuleStore, SchedulerLimits,
     SourceSettings, SourceTrust, Witness,
 };
-use toolpost_model::{Declaration, PrincipalName, Source, ToolPattern, ToolSettings};
+use toolpost_model::{Declaration, PrincipalName, ShareRules, Source, ToolPattern, ToolSettings};
 use toolpost_modules::{PythonModules, RustModules};
 use toolpost_store::{
     AuditLogError, BlobOptions, BlobsError, DataDir, DataDirError, DiskBlobs, JournalOpenError,
     JournalOptions, RulesFile, SqliteJournal, TokenError, load_token,
 };
 
+use crate::{
+    auth::Door,
+    feed,
+    http::{RequestGate, RequestLimits, RouteState, ServerStatus, plain_routes},
+    listen,
+    refusals::RefusedRequests,
+    reload::ActiveConfiguration,
+    streams::OpenStreams,
+};
 pub use authorities::AuthoritiesError;
 pub use hooks::HooksError;
 pub use mcp::{McpHandover, RequiredServerError};
@@ -190,6 +201,28 @@ pub struct OpenedHost {
     pub host: Host,
     /// Locked as long as this lives. `None`: the journal is in memory.
     pub data_dir: Option<DataDir>,
+    about: Arc<ServerStatus>,
+}
+
+impl OpenedHost {
+    /// Connects the command line that opened this host: to the routes that a running one has on its unix socket, and as
+    /// the same operator. Gives the client's end of an HTTP connection.
+    pub fn connect(&self) -> DuplexStream {
+        let places = OpenStreams::new(ShareRules::default().divide(1));
+        let routes = plain_routes(RouteState {
+            host: self.host.clone(),
+            // The caller is this process; the host's own limit for arguments remains.
+            limits: RequestLimits {
+                body: usize::MAX,
+                patience: Duration::MAX,
+            },
+            about: Arc::clone(&self.about),
+            feed: Arc::new(feed::Hub::new(places)),
+            closing: CancellationToken::new(),
+        });
+        let refused = Arc::clone(&self.about.refused);
+        listen::serve_in_memory(RequestGate::new(routes, refused, Door::CommandLine))
+    }
 }
 
 /// Whether the record lies where no tool can write or read.
@@ -248,7 +281,17 @@ fn is_beneath(path: &Path, root: &Path) -> bool {
 pub async fn open_host(config: &HostConfig, parts: HostParts) -> Result<OpenedHost, StartError> {
     let data_dir = open_data_dir(config)?;
     let ComposedHost { host, .. } = host_on(config, data_dir.as_ref(), parts).await?;
-    Ok(OpenedHost { host, data_dir })
+    let about = Arc::new(ServerStatus {
+        workspace: config.workspace.clone(),
+        address: None,
+        loaded: ActiveConfiguration::of(config.clone()),
+        refused: RefusedRequests::new(),
+    });
+    Ok(OpenedHost {
+        host,
+        data_dir,
+        about,
+    })
 }
 
 /// A host, and the Python modules it was made with.

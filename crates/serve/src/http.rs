@@ -35,23 +35,28 @@ use toolpost_model::{Principal, PrincipalRole, SessionId};
 
 use crate::{a2a, a2e, feed, join, mcp, refusals::RefusedRequests, reload::ActiveConfiguration};
 
-pub(crate) use gate::{ConnectionOrigin, RequestGate, SocketPeer};
+pub(crate) use gate::{ConnectionOrigin, RequestFace, RequestGate, SocketPeer};
 pub(crate) use problem::HttpProblem;
 pub(crate) use stream::{KEEP_ALIVE, STILL_HERE};
 
-/// For routes.
+/// For the routes of plain HTTP.
 #[derive(Clone)]
 pub(crate) struct RouteState {
     pub(crate) host: Host,
     pub(crate) limits: RequestLimits,
     pub(crate) about: Arc<ServerStatus>,
-    pub(crate) a2e: Arc<a2e::A2eServerFace>,
     pub(crate) feed: Arc<feed::Hub>,
+    /// Streams that would go on for ever end with this.
+    pub(crate) closing: CancellationToken,
+}
+
+/// The faces that share the listeners with plain HTTP.
+#[derive(Clone)]
+pub(crate) struct ProtocolFaces {
+    pub(crate) a2e: Arc<a2e::A2eServerFace>,
     pub(crate) a2a: Arc<a2a::A2aServerFace>,
     pub(crate) mcp: Arc<mcp::McpServerFace>,
     pub(crate) joining: Arc<join::JoinReception>,
-    /// Streams that would go on for ever end with this.
-    pub(crate) closing: CancellationToken,
 }
 
 /// The operator's limits for requests over plain HTTP.
@@ -80,12 +85,18 @@ pub(crate) const HEALTH: &str = "/health";
 /// The header that names a session opened with `POST /sessions`.
 const SESSION_HEADER: &str = "toolpost-session";
 
-/// The routes. They trust that [`RequestGate`] stands in front of them.
-fn router(shared: RouteState) -> Router {
-    let a2e = a2e::routes(Arc::clone(&shared.a2e));
-    let a2a = a2a::routes(Arc::clone(&shared.a2a));
-    let mcp = mcp::routes(Arc::clone(&shared.mcp));
-    let join = join::routes(Arc::clone(&shared.joining));
+/// The routes of a server. They trust that [`RequestGate`] stands in front of them.
+pub(crate) fn server_routes(shared: RouteState, faces: &ProtocolFaces) -> Router {
+    plain_routes(shared)
+        .merge(live::routes())
+        .merge(a2e::routes(Arc::clone(&faces.a2e)))
+        .merge(a2a::routes(Arc::clone(&faces.a2a)))
+        .merge(mcp::routes(Arc::clone(&faces.mcp)))
+        .merge(join::routes(Arc::clone(&faces.joining)))
+}
+
+/// The routes of plain HTTP alone: all that the command line needs of a host.
+pub(crate) fn plain_routes(shared: RouteState) -> Router {
     Router::new()
         .route(HEALTH, get(health))
         .route("/host", get(host))
@@ -122,11 +133,6 @@ fn router(shared: RouteState) -> Router {
             problem::without_secrets,
         ))
         .with_state(shared)
-        .merge(live::routes())
-        .merge(a2e)
-        .merge(a2a)
-        .merge(mcp)
-        .merge(join)
 }
 
 /// The name or id in a path, refused in this face's own words where it is not text.

@@ -26,7 +26,7 @@ pub use compose::{
     ModuleProgress, ModulesError, ModulesHandover, NativeError, NativeHandover, OpenedHost,
     RequiredServerError, StartError, check_places, load_modules, module_supply, open_host,
 };
-pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
+pub use http::openapi::document as openapi_document;
 pub use join::{HostConnection, JoinError, JoinTicket, RelayEnd, StdioFace, StdioRelay, join_host};
 pub use reload::ReloadReport;
 pub use server::{Server, ServerBuilder};

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncWrite, DuplexStream},
     net::{TcpListener, UnixListener},
     sync::Semaphore,
 };
@@ -18,6 +18,8 @@ use crate::http::{ConnectionOrigin, RequestGate, SocketPeer};
 const MAX_CONNECTIONS: usize = 8_192;
 /// How long the head of a request may take to arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes on their way over a connection within the process.
+const MEMORY_BUFFER: usize = 64 << 10;
 
 /// Something that can be listened on.
 pub(crate) enum SocketListener {
@@ -80,6 +82,19 @@ pub(crate) async fn serve(
     {
         tracing::warn!("some connections were still open at the end of the grace period");
     }
+}
+
+/// Serves a connection to this process itself; what this gives is the client's end.
+///
+/// Requests may be far apart: the person at the command line thinks between two of them.
+pub(crate) fn serve_in_memory(gate: RequestGate) -> DuplexStream {
+    let (near, far) = tokio::io::duplex(MEMORY_BUFFER);
+    let connection = http1::Builder::new().serve_connection(TokioIo::new(far), gate);
+    tokio::spawn(async move {
+        // The client's end is gone.
+        let _ = connection.await;
+    });
+    near
 }
 
 /// A connection, and where it comes from.

@@ -31,7 +31,7 @@ use crate::{
         host_on, open_data_dir,
     },
     feed,
-    http::{RequestGate, RequestLimits, RouteState, ServerStatus},
+    http::{ProtocolFaces, RequestGate, RequestLimits, RouteState, ServerStatus, server_routes},
     join::{HostConnection, JoinReception, JoinTicket, StartSettings, StdioFace},
     listen::{self, SocketListener},
     mcp,
@@ -41,9 +41,23 @@ use crate::{
 };
 
 /// A running server.
+///
+/// ```
+/// use std::time::Duration;
+/// use toolpost_config::HostConfig;
+/// use toolpost_serve::Server;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // Without a data directory the journal is in memory; port 0 is any free one.
+/// let mut config = HostConfig::default();
+/// config.http.listen = "127.0.0.1:0".parse()?;
+/// let server = Server::start(config).await?;
+/// assert!(server.address().is_some_and(|address| address.port() != 0));
+/// server.shutdown(Duration::from_secs(1)).await;
+/// # Ok(()) }
+/// ```
 pub struct Server {
-    /// What every face of it shares.
     routes: RouteState,
+    protocols: ProtocolFaces,
     address: Option<SocketAddr>,
     tokens: Vec<TokenConfig>,
     token: Option<String>,
@@ -279,12 +293,14 @@ impl ServerBuilder {
                     patience: config.http.patience,
                 },
                 about,
-                a2e,
                 feed,
+                closing,
+            },
+            protocols: ProtocolFaces {
+                a2e,
                 a2a,
                 mcp,
                 joining,
-                closing,
             },
             address,
             tokens: config.tokens.clone(),
@@ -416,11 +432,13 @@ impl Server {
 
     /// The plugins of an A2E host file that are loaded, in the order of the file.
     pub fn plugins(&self) -> &[LoadedPlugin] {
-        self.routes.a2e.plugins()
+        self.protocols.a2e.plugins()
     }
 
     fn open_face(&mut self, listener: SocketListener, door: Door) {
-        let gate = RequestGate::new(self.routes.clone(), door);
+        let routes = server_routes(self.routes.clone(), &self.protocols);
+        let refused = Arc::clone(&self.routes.about.refused);
+        let gate = RequestGate::new(routes, refused, door);
         let closing = self.routes.closing.clone();
         let data_dir = self.data_dir.clone();
         self.faces.push(tokio::spawn(async move {
@@ -463,7 +481,7 @@ impl Server {
     /// no JSON.
     pub fn connect(&self) -> InProcessLink {
         a2e::link(
-            &self.routes.a2e,
+            &self.protocols.a2e,
             self.tokens.iter().map(KnownToken::configured).collect(),
         )
     }
@@ -476,7 +494,7 @@ impl Server {
         output: impl Write + Send + 'static,
     ) {
         let door = Arc::new(Door::of_stdio(&self.tokens, self.token.as_deref()));
-        a2e::converse(&self.routes.a2e, &door, input, output).await;
+        a2e::converse(&self.protocols.a2e, &door, input, output).await;
     }
 
     /// Talks MCP with the client at the other end of two pipes, as the agent `stdio`, or as the operator `stdio` whose
@@ -491,7 +509,7 @@ impl Server {
             PrincipalRole::Agent => Principal::agent("stdio"),
             PrincipalRole::Operator => Principal::operator("stdio"),
         };
-        mcp::converse(&self.routes.mcp, principal, input, output).await;
+        mcp::converse(&self.protocols.mcp, principal, input, output).await;
     }
 
     /// Connects the agent of this process in the way in which other processes join. `session` is the A2E session that
@@ -502,12 +520,12 @@ impl Server {
         role: PrincipalRole,
         session: Option<String>,
     ) -> HostConnection {
-        self.routes.joining.connect(face, role, session)
+        self.protocols.joining.connect(face, role, session)
     }
 
     /// How many agents came by processes that joined.
     pub fn joined_agents(&self) -> usize {
-        self.routes.joining.joined()
+        self.protocols.joining.joined()
     }
 
     /// The token callers must send, where there is one.
@@ -523,11 +541,11 @@ impl Server {
     /// Takes no more calls, lets the running ones finish for `grace`, records every end, closes the faces and
     /// gives the data directory back.
     pub async fn shutdown(mut self, grace: Duration) {
-        self.routes.joining.leave();
+        self.protocols.joining.leave();
         self.routes.host.shutdown(grace).await;
-        self.routes.joining.left(LAST_ANSWERS).await;
-        self.routes.a2e.close();
-        self.routes.mcp.close();
+        self.protocols.joining.left(LAST_ANSWERS).await;
+        self.protocols.a2e.close();
+        self.protocols.mcp.close();
         self.routes.closing.cancel();
         for face in self.faces.drain(..) {
             let _ = face.await;
@@ -541,7 +559,7 @@ impl Server {
 impl Drop for Server {
     /// A server that is dropped without being shut down still stops to listen.
     fn drop(&mut self) {
-        self.routes.joining.leave();
+        self.protocols.joining.leave();
         self.routes.closing.cancel();
     }
 }

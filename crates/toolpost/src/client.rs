@@ -13,7 +13,10 @@ use hyper::{Method, Request, Response, StatusCode, body::Incoming, client::conn:
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::net::UnixStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::UnixStream,
+};
 use toolpost_model::EventBody;
 
 use crate::exit::HostLost;
@@ -100,18 +103,25 @@ impl HostClient {
         let Ok(stream) = UnixStream::connect(socket).await else {
             return Ok(None);
         };
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
-        let mut client = Self {
-            sender,
-            session: None,
-        };
+        let mut client = Self::over(stream).await?;
         let asked =
             tokio::time::timeout(PATIENCE, client.json(Method::GET, "/host", String::new())).await;
         let (_, facts) = asked.context("a host holds the data directory but does not answer")??;
         let facts = serde_json::from_value(facts)
             .context("something else than a host answers on the socket")?;
         Ok(Some((client, facts)))
+    }
+
+    /// A client at the near end of a connection.
+    pub(crate) async fn over(
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> anyhow::Result<Self> {
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(Self {
+            sender,
+            session: None,
+        })
     }
 
     async fn send(

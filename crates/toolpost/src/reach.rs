@@ -1,14 +1,15 @@
 //! Reaching a host: the one that runs on the workspace, or one of our own for the moment.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, bail};
 use hyper::Method;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde_json::{Value, json};
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::task::JoinHandle;
 use toolpost_config::{HostConfig, McpStart};
-use toolpost_core::{CallRequest, Session, SourceReport, ToolFilter};
-use toolpost_model::{EventBody, ModelInput, Principal, QuarantinedDefinition, ToolResult};
+use toolpost_core::{SourceReport, ToolFilter};
+use toolpost_model::{EventBody, Principal, QuarantinedDefinition, ToolResult};
 use toolpost_serve::{ApprovalAudience, HostParts, OpenedHost, StartError, open_host};
 use toolpost_store::{DataDir, DataDirError};
 
@@ -22,14 +23,17 @@ use crate::{
     terminal::{self, LiveCallDisplay, Steps},
 };
 
-/// A host a command can use.
-pub(crate) enum ReachedHost {
-    Running(HostClient),
-    Own {
-        opened: OpenedHost,
-        session: Arc<Session>,
-        tty: Option<Tty>,
-    },
+/// A host a command can use. Both kinds answer the same requests: one over its unix socket, one over a connection within
+/// this process.
+pub(crate) struct ReachedHost {
+    client: HostClient,
+    /// The host that this process started for the moment.
+    own: Option<OwnHost>,
+}
+
+struct OwnHost {
+    opened: OpenedHost,
+    tty: Option<Tty>,
 }
 
 /// How long a call may run, and how long it may wait at a running host. In seconds, checked.
@@ -45,18 +49,6 @@ impl CallTimes {
     /// it may take.
     pub(crate) fn longest_wait(self) -> Option<f64> {
         self.patience.or(self.timeout)
-    }
-
-    /// The query of a call over HTTP.
-    fn query(self) -> String {
-        let given = [("timeout", self.timeout), ("patience", self.longest_wait())];
-        let given = given
-            .into_iter()
-            .filter_map(|(name, seconds)| Some(format!("{name}={}", seconds?)));
-        given
-            .enumerate()
-            .map(|(place, word)| format!("{}{word}", if place == 0 { '?' } else { '&' }))
-            .collect()
     }
 }
 
@@ -78,8 +70,6 @@ pub(crate) enum HostPurpose {
 
 /// How long our own host waits for what it still does when the command is over.
 const GRACE: Duration = Duration::from_secs(5);
-/// Events of our own host that may wait to be drawn.
-const EVENT_BUFFER: usize = 256;
 
 /// Finds the running host, or starts one without any face.
 pub(crate) async fn reach(
@@ -96,7 +86,7 @@ pub(crate) async fn reach(
                 "a host is running on this workspace; it decides by its own rules, not by these flags",
             );
         }
-        return Ok(ReachedHost::Running(client));
+        return Ok(ReachedHost::running(client));
     }
     settings.warnings().for_each(terminal::warn);
     let (config, native) = match purpose {
@@ -143,11 +133,9 @@ pub(crate) async fn reach(
             if opened.data_dir.is_some() {
                 settings.keep_last_good();
             }
-            let session = opened.host.default_session(&Principal::operator("local"));
-            Ok(ReachedHost::Own {
-                opened,
-                session,
-                tty,
+            Ok(ReachedHost {
+                client: HostClient::over(opened.connect()).await?,
+                own: Some(OwnHost { opened, tty }),
             })
         }
         // It started between the look and the lock.
@@ -155,7 +143,7 @@ pub(crate) async fn reach(
             match running(&place.data_dir).await? {
                 Some((client, facts)) => {
                     same_workspace(&place.workspace, &facts)?;
-                    Ok(ReachedHost::Running(client))
+                    Ok(ReachedHost::running(client))
                 }
                 None => Err(DataDirError::InUse { path, pid }.into()),
             }
@@ -196,24 +184,27 @@ pub(crate) fn same_workspace(wanted: &Path, facts: &HostFacts) -> anyhow::Result
 }
 
 impl ReachedHost {
+    /// A host that another process runs.
+    pub(crate) fn running(client: HostClient) -> Self {
+        Self { client, own: None }
+    }
+
+    /// Whether another process runs it.
+    pub(crate) fn is_running(&self) -> bool {
+        self.own.is_none()
+    }
+
     /// Asks on the terminal what calls of our own host need, as long as what this gives lives. `live` keeps off the
     /// terminal meanwhile.
     pub(crate) fn spawn_prompt(&mut self, live: &LiveCallDisplay) -> Option<PromptTaskGuard> {
-        let Self::Own {
-            opened,
-            session,
-            tty,
-        } = self
-        else {
-            return None;
-        };
-        let desk = ApprovalDesk::for_new_questions(&opened.host, session.principal().clone());
+        let own = self.own.as_mut()?;
+        let tty = own.tty.take()?;
+        let desk = ApprovalDesk::for_new_questions(&own.opened.host, Principal::operator("local"));
         let live = live.clone();
         let quiet = move |asking| match asking {
             prompt::PromptPhase::Begins => live.hide_progress(),
             prompt::PromptPhase::Ends => live.resume_progress(),
         };
-        let tty = tty.take()?;
         Some(PromptTaskGuard(tokio::spawn(async move {
             if let Err(error) = prompt::run(desk, tty, Box::new(quiet)).await {
                 tracing::warn!("questions are no longer asked on the terminal: {error:#}");
@@ -228,93 +219,48 @@ impl ReachedHost {
         tool: &str,
         arguments: &str,
         times: CallTimes,
-        mut heard: impl FnMut(EventBody),
+        heard: impl FnMut(EventBody),
     ) -> anyhow::Result<(ToolResult, String)> {
-        let json = match self {
-            Self::Running(client) => {
-                let path = format!("/tools/{}/call{}", escape(tool), times.query());
-                client
-                    .call(&path, arguments.to_owned(), heard)
-                    .await?
-                    .result
-                    .into_string()
-            }
-            Self::Own {
-                opened, session, ..
-            } => {
-                let (sender, mut events) = mpsc::channel(EVENT_BUFFER);
-                let mut request = request(session, tool, arguments).notify(Arc::new(sender));
-                request.times.timeout = times
-                    .timeout
-                    .map(Duration::try_from_secs_f64)
-                    .transpose()
-                    .context("the timeout")?;
-                let handle = opened.host.start(request).await;
-                while let Some(event) = events.recv().await {
-                    heard(event.body);
-                }
-                handle.answer().await.json().to_owned()
-            }
-        };
+        let patience = times.longest_wait().filter(|_| self.is_running());
+        let path = format!(
+            "/tools/{}/call{}",
+            escape(tool),
+            call_query(times.timeout, patience)
+        );
+        let json = self
+            .client
+            .call(&path, arguments.to_owned(), heard)
+            .await?
+            .result
+            .into_string();
         let result = serde_json::from_str(&json).context("the result cannot be read")?;
         Ok((result, json))
     }
 
     /// Has what follows happen in a session that somebody opened on the running host.
     pub(crate) fn select_session(&mut self, session: &str) -> anyhow::Result<()> {
-        match self {
-            Self::Running(client) => {
-                client.session = Some(session.to_owned());
-                Ok(())
-            }
-            Self::Own { .. } => {
-                let message = "no host runs here, so there is no session to call in\nhint: start one with `toolpost serve`, or leave `--session` out";
-                Err(UsageError(message.into()).into())
-            }
+        if self.is_running() {
+            self.client.session = Some(session.to_owned());
+            return Ok(());
         }
+        let message = "no host runs here, so there is no session to call in\nhint: start one with `toolpost serve`, or leave `--session` out";
+        Err(UsageError(message.into()).into())
     }
 
     /// What would happen to a call.
     pub(crate) async fn explain(&mut self, tool: &str, arguments: &str) -> anyhow::Result<Value> {
-        match self {
-            Self::Running(client) => {
-                let path = format!("/tools/{}/explain", escape(tool));
-                body_or_error(
-                    client
-                        .json(Method::POST, &path, arguments.to_owned())
-                        .await?,
-                )
-            }
-            Self::Own {
-                opened, session, ..
-            } => Ok(serde_json::to_value(
-                opened.host.explain(request(session, tool, arguments)).await,
-            )?),
-        }
+        let path = format!("/tools/{}/explain", escape(tool));
+        let answer = self.client.json(Method::POST, &path, arguments.to_owned());
+        body_or_error(answer.await?)
     }
 
     /// The schema of a tool's arguments, where the tool can be seen. Looking counts as having been shown.
     pub(crate) async fn schema(&mut self, tool: &str) -> anyhow::Result<Option<Value>> {
-        match self {
-            Self::Running(client) => {
-                let (status, body) = client
-                    .json(
-                        Method::GET,
-                        &format!("/tools/{}", escape(tool)),
-                        String::new(),
-                    )
-                    .await?;
-                Ok(status
-                    .is_success()
-                    .then(|| body["declaration"]["input"]["schema"].clone()))
-            }
-            Self::Own {
-                opened, session, ..
-            } => {
-                let shown = opened.host.show(session, tool).await;
-                Ok(shown.map(|tool| (*tool.entry.declaration().input.schema).clone()))
-            }
-        }
+        let path = format!("/tools/{}", escape(tool));
+        let (status, body) = self.client.json(Method::GET, &path, String::new()).await?;
+        Ok(status
+            .is_success()
+            .then(|| body["declaration"]["input"]["schema"].clone()))
     }
 
     /// The list of tools in a format, as `GET /tools` gives it.
@@ -324,47 +270,29 @@ impl ReachedHost {
         format: &str,
         hidden: bool,
     ) -> anyhow::Result<Value> {
-        match self {
-            Self::Running(client) => {
-                let mut query = format!(
-                    "/tools?format={format}&include_deferred={}&hidden={hidden}",
-                    filter.include_deferred
-                );
-                let mut add =
-                    |key: &str, value: &str| query.push_str(&format!("&{key}={}", escape(value)));
-                add("query", &filter.query);
-                filter.kind.iter().for_each(|kind| add("kind", kind));
-                if !filter.tags.is_empty() {
-                    add("tags", &filter.tags.join(","));
-                }
-                filter
-                    .limit
-                    .iter()
-                    .for_each(|limit| add("limit", &limit.to_string()));
-                body_or_error(client.json(Method::GET, &query, String::new()).await?)
-            }
-            Self::Own {
-                opened, session, ..
-            } => {
-                let listed =
-                    toolpost_serve::list_tools(&opened.host, session, filter, format, hidden).await;
-                let list = listed.map_err(|error| UsageError(error.to_string()))?;
-                serde_json::from_str(&list).context("the list of tools")
-            }
+        let mut query = format!(
+            "/tools?format={}&include_deferred={}&hidden={hidden}",
+            escape(format),
+            filter.include_deferred
+        );
+        let mut add = |key: &str, value: &str| query.push_str(&format!("&{key}={}", escape(value)));
+        add("query", &filter.query);
+        filter.kind.iter().for_each(|kind| add("kind", kind));
+        if !filter.tags.is_empty() {
+            add("tags", &filter.tags.join(","));
         }
+        filter
+            .limit
+            .iter()
+            .for_each(|limit| add("limit", &limit.to_string()));
+        body_or_error(self.client.json(Method::GET, &query, String::new()).await?)
     }
 
     /// How every source is doing.
     pub(crate) async fn sources(&mut self) -> anyhow::Result<Vec<SourceReport>> {
-        match self {
-            Self::Running(client) => {
-                let told =
-                    body_or_error(client.json(Method::GET, "/sources", String::new()).await?)?;
-                serde_json::from_value(told["sources"].clone())
-                    .context("the sources of the running host")
-            }
-            Self::Own { opened, .. } => Ok(opened.host.sources()),
-        }
+        let answer = self.client.json(Method::GET, "/sources", String::new());
+        let told = body_or_error(answer.await?)?;
+        serde_json::from_value(told["sources"].clone()).context("the sources of the host")
     }
 
     /// Takes a definition that is kept back, as long as it is the one that was seen.
@@ -373,28 +301,31 @@ impl ReachedHost {
         source: &str,
         seen: &QuarantinedDefinition,
     ) -> anyhow::Result<()> {
-        match self {
-            Self::Running(client) => {
-                let path = format!("/sources/{}/accept", escape(source));
-                let body = json!({ "tool": seen.tool, "digest": seen.digest }).to_string();
-                body_or_error(client.json(Method::POST, &path, body).await?)?;
-            }
-            Self::Own { opened, .. } => {
-                opened
-                    .host
-                    .accept(source, Some(&seen.tool), Some(&seen.digest))
-                    .await?;
-            }
-        }
+        let path = format!("/sources/{}/accept", escape(source));
+        let body = json!({ "tool": seen.tool, "digest": seen.digest }).to_string();
+        body_or_error(self.client.json(Method::POST, &path, body).await?)?;
         Ok(())
     }
 
     /// Ends our own host, its record complete.
     pub(crate) async fn close(self) {
-        if let Self::Own { opened, .. } = self {
-            opened.host.shutdown(GRACE).await;
+        if let Some(own) = self.own {
+            drop(self.client);
+            own.opened.host.shutdown(GRACE).await;
         }
     }
+}
+
+/// The query of a call, in seconds.
+fn call_query(timeout: Option<f64>, patience: Option<f64>) -> String {
+    let given = [("timeout", timeout), ("patience", patience)];
+    let given = given
+        .into_iter()
+        .filter_map(|(name, seconds)| Some(format!("{name}={}", seconds?)));
+    given
+        .enumerate()
+        .map(|(place, word)| format!("{}{word}", if place == 0 { '?' } else { '&' }))
+        .collect()
 }
 
 /// Somebody is asked on the terminal until this is dropped.
@@ -406,15 +337,15 @@ impl Drop for PromptTaskGuard {
     }
 }
 
-fn request(session: &Arc<Session>, tool: &str, arguments: &str) -> CallRequest {
-    CallRequest::new(Arc::clone(session), tool, ModelInput::text(arguments)).record_face("cli")
-}
-
 fn body_or_error((status, body): (hyper::StatusCode, Value)) -> anyhow::Result<Value> {
     if status.is_success() {
         return Ok(body);
     }
     let error = &body["error"];
+    if error["code"] == "bad_format" {
+        let message = error["message"].as_str().unwrap_or_default();
+        return Err(UsageError(message.to_owned()).into());
+    }
     let hint = error["hint"]
         .as_str()
         .map(|hint| format!("\nhint: {hint}"))
@@ -428,15 +359,7 @@ fn body_or_error((status, body): (hyper::StatusCode, Value)) -> anyhow::Result<V
 }
 
 /// Percent-encodes everything that is not plainly safe in a path segment or a query.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => {
-                escaped.push(char::from(byte));
-            }
-            _ => escaped.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    escaped
+pub(crate) fn escape(text: &str) -> PercentEncode<'_> {
+    const UNSAFE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-').remove(b'.');
+    utf8_percent_encode(text, UNSAFE)
 }

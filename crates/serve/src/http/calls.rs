@@ -21,8 +21,8 @@ use toolpost_model::{
 };
 
 use super::{
-    HttpProblem, RouteParameter, RouteState, accepts_events, gate::RequestFace, read_body,
-    session_of, stream,
+    HttpProblem, RequestFace, RouteParameter, RouteState, accepts_events, read_body, session_of,
+    stream,
 };
 use crate::trace_headers::caller_span;
 
@@ -96,14 +96,17 @@ pub(super) async fn call(
     let (sender, events) = mpsc::channel(EVENT_BUFFER);
     // Patience ends a call that cannot be found again; one that can stays, and only its stream ends.
     let patience = call.times.patience.take_if(|_| can_repeat);
+    let face = face_of(&head);
     let call = call
         .notify(Arc::new(sender))
-        .acknowledge(AcknowledgementTiming::Early);
+        .acknowledge(face.acknowledgement);
     let mut handle = shared.host.start(call).await;
     if can_repeat {
         handle.detach();
     }
-    handle.accepted().await;
+    if face.acknowledgement == AcknowledgementTiming::Early {
+        handle.accepted().await;
+    }
     Ok(stream::respond(handle, events, patience))
 }
 
@@ -170,12 +173,8 @@ async fn read_request(
         .ok_or_else(|| HttpProblem::unauthorized("a token is required"))?;
     let input = arguments(&head.headers, body, shared.limits.body).await?;
     let session = session_of(&shared.host, principal, &head.headers).await?;
-    let face = head
-        .extensions
-        .get::<RequestFace>()
-        .map_or("http", |face| face.0);
     let mut call = CallRequest::new(session, tool, input)
-        .record_face(face)
+        .record_face(face_of(head).name)
         .identify(RequestIdentity {
             request_id: None,
             native_call_id: native_call_id(&head.headers)?,
@@ -190,6 +189,13 @@ async fn read_request(
     call.batch = query.batch.as_deref().map(place_in_batch).transpose()?;
     call.delivery.background = query.background;
     Ok(call)
+}
+
+fn face_of(head: &Parts) -> RequestFace {
+    head.extensions.get().copied().unwrap_or(RequestFace {
+        name: "http",
+        acknowledgement: AcknowledgementTiming::Early,
+    })
 }
 
 /// The body is the arguments. Only JSON is taken: a form that a browser posts across sites is not.

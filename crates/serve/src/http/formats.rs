@@ -29,7 +29,7 @@ pub(crate) enum ToolListFormat {
 /// A word that names no format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a format; the formats are toolpost, openai, anthropic, gemini, mcp, a2e")]
-pub struct UnknownFormat(String);
+pub(crate) struct UnknownFormat(String);
 
 impl FromStr for ToolListFormat {
     type Err = UnknownFormat;

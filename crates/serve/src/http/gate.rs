@@ -20,19 +20,25 @@ use axum::{
     routing::future::RouteFuture,
 };
 use hyper::{Request, body::Incoming, service::Service};
+use toolpost_core::AcknowledgementTiming;
 use toolpost_model::BoxFuture;
 use tower_service::Service as _;
 
-use super::{HEALTH, RouteState, live, upload};
+use super::{HEALTH, live, upload};
 use crate::{
     a2a, a2e,
     auth::Door,
-    refusals::{RefusalDesk, TurnedAway},
+    refusals::{RefusalDesk, RefusedRequests, TurnedAway},
 };
 
-/// Where a request came in, for the record.
+/// Where a request came in.
 #[derive(Clone, Copy)]
-pub(super) struct RequestFace(pub(super) &'static str);
+pub(crate) struct RequestFace {
+    /// For the record.
+    pub(crate) name: &'static str,
+    /// When a caller that reads a stream hears that its call was taken.
+    pub(crate) acknowledgement: AcknowledgementTiming,
+}
 
 /// Where a connection comes from.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,16 +71,15 @@ pub(crate) struct RequestGate {
 }
 
 impl RequestGate {
-    pub(crate) fn new(shared: RouteState, door: Door) -> Self {
-        let desk = RefusalDesk {
-            refused: Arc::clone(&shared.about.refused),
-            address: None,
-        };
+    pub(crate) fn new(router: Router, refused: Arc<RefusedRequests>, door: Door) -> Self {
         Self {
             door: Arc::new(door),
             peer: None,
-            router: super::router(shared),
-            desk,
+            router,
+            desk: RefusalDesk {
+                refused,
+                address: None,
+            },
         }
     }
 
@@ -101,9 +106,7 @@ impl RequestGate {
         } else if path != HEALTH && !live::is_page(path) {
             let principal = self.door.principal(request.headers())?;
             request.extensions_mut().insert(principal);
-            request
-                .extensions_mut()
-                .insert(RequestFace(self.door.face()));
+            request.extensions_mut().insert(self.door.face());
             if let Some(peer) = self.peer {
                 request.extensions_mut().insert(peer);
             }

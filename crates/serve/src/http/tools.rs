@@ -15,7 +15,7 @@ use toolpost_model::{Declaration, Principal, PrincipalRole};
 
 use super::{
     HttpProblem, RouteParameter, RouteState,
-    formats::{FormattedToolList, Hidden, ToolListFormat, UnknownFormat},
+    formats::{FormattedToolList, Hidden, ToolListFormat},
     operators_only, session_of,
 };
 
@@ -57,32 +57,20 @@ pub(super) async fn list(
         include_deferred: query.include_deferred,
         limit: query.limit,
     };
-    let format = query.format.as_deref().unwrap_or("toolpost");
-    let list = list_tools(&shared.host, &session, &filter, format, query.hidden).await?;
-    Ok(([(header::CONTENT_TYPE, "application/json")], list))
-}
-
-/// The list of tools a session may see, as JSON in one of the formats; `hidden` adds what it may not, and why.
-pub async fn list_tools(
-    host: &Host,
-    session: &Session,
-    filter: &ToolFilter,
-    format: &str,
-    hidden: bool,
-) -> Result<String, UnknownFormat> {
-    let format = ToolListFormat::from_str(format)?;
-    let tools = host.list(session, filter).await;
-    let surface = host.surface(session);
-    let hidden = (hidden && format == ToolListFormat::Toolpost).then_some(Hidden(&surface));
+    let format = ToolListFormat::from_str(query.format.as_deref().unwrap_or("toolpost"))?;
+    let tools = shared.host.list(&session, &filter).await;
+    let surface = shared.host.surface(&session);
+    let hidden = (query.hidden && format == ToolListFormat::Toolpost).then_some(Hidden(&surface));
     // Names, texts and schemas: nothing in a declaration can fail to be written.
-    Ok(serde_json::to_string(&FormattedToolList {
+    let list = serde_json::to_string(&FormattedToolList {
         format,
         tools: &tools,
         hidden,
         unavailable: surface.catalog().unavailable(),
-        notices: &notices_for(host, session),
+        notices: &notices_for(&shared.host, &session),
     })
-    .unwrap_or_default())
+    .unwrap_or_default();
+    Ok(([(header::CONTENT_TYPE, "application/json")], list))
 }
 
 /// What an operator should know about names, rules and settings. Agents are not told.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::DbConfig, ffi};
 
 use super::{JournalOpenError, facet};
@@ -170,16 +171,13 @@ fn open_as_unchanging(path: &Path, flags: OpenFlags) -> Result<Connection, Journ
 }
 
 fn unchanging_address(path: &Path) -> String {
-    let mut address = String::from("file:");
-    for &byte in path.as_os_str().as_encoded_bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_' | b'.') {
-            address.push(char::from(byte));
-        } else {
-            address.push_str(&format!("%{byte:02x}"));
-        }
-    }
-    address.push_str("?immutable=1");
-    address
+    const UNSAFE: &AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'/')
+        .remove(b'-')
+        .remove(b'_')
+        .remove(b'.');
+    let path = percent_encode(path.as_os_str().as_encoded_bytes(), UNSAFE);
+    format!("file:{path}?immutable=1")
 }
 
 /// The version of a database that is ours to use, 0 for an empty file.

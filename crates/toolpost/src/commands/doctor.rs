@@ -162,7 +162,7 @@ async fn examine(settings: &CommandSettings) -> Vec<DoctorFinding> {
     );
     findings.extend(match answer {
         Ok(Some((client, _))) => {
-            let mut host = ReachedHost::Running(client);
+            let mut host = ReachedHost::running(client);
             let servers = host
                 .sources()
                 .await

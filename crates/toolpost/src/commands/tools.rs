@@ -14,7 +14,7 @@ use super::call::connected;
 use crate::{
     cli::{PlaceArgs, PolicyArgs},
     exit::{Exit, UsageError},
-    reach::{self, HostPurpose, ReachedHost},
+    reach::{self, HostPurpose},
     terminal::{self, DIM, printable, say, styled},
 };
 
@@ -87,7 +87,7 @@ async fn list(arguments: ToolListArgs) -> anyhow::Result<Exit> {
         return list_elsewhere(to, &arguments).await;
     }
     let mut host = reach::reach(&arguments.place, &arguments.policy, HostPurpose::Look).await?;
-    let is_running = matches!(host, ReachedHost::Running(_));
+    let is_running = host.is_running();
     let filter = ToolFilter {
         query: arguments.query.join(" "),
         kind: arguments.kind,
