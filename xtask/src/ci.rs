@@ -3,12 +3,13 @@
 
 use std::env;
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
 
-use crate::test::CheckPlan;
+use crate::test::{CheckPlan, watchdog::Leash};
 use crate::{ChoreVerdict, check, test};
 
 pub(crate) fn run(root: &Path) -> anyhow::Result<ChoreVerdict> {
@@ -22,12 +23,17 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<ChoreVerdict> {
 /// `cargo xtask check` as a process of the lowest priority. Its output is kept, so that the log of the tests stays readable.
 pub(crate) struct CheckProcess {
     child: Child,
+    /// Ends it with everything it started where this program ends before it.
+    leash: Leash,
     log: PathBuf,
 }
 
 impl CheckProcess {
     pub(crate) fn start(root: &Path) -> anyhow::Result<Self> {
-        let log = root.join("target/check.log");
+        let folder = root.join("target");
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot make `{}`", folder.display()))?;
+        let log = folder.join("check.log");
         let output =
             File::create(&log).with_context(|| format!("cannot write `{}`", log.display()))?;
         let errors = output
@@ -42,9 +48,11 @@ impl CheckProcess {
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(errors)
+            .process_group(0)
             .spawn()
             .context("cannot start `nice` for `check`")?;
-        Ok(Self { child, log })
+        let leash = Leash::on_group(child.id())?;
+        Ok(Self { child, leash, log })
     }
 
     /// The verdict of a process that may have been started, once it has ended.
@@ -55,6 +63,7 @@ impl CheckProcess {
     /// Waits for its end and prints its output.
     fn finish(mut self) -> anyhow::Result<ChoreVerdict> {
         let status = self.child.wait().context("cannot wait for `check`")?;
+        self.leash.release();
         let output =
             fs::read(&self.log).with_context(|| format!("cannot read `{}`", self.log.display()))?;
         eprintln!(

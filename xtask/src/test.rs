@@ -5,6 +5,8 @@ mod minutes;
 mod needs;
 pub(crate) mod watchdog;
 
+use std::env;
+use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -14,7 +16,8 @@ use crate::ChoreVerdict;
 use crate::cargo::{answers, cargo, verdict};
 use crate::ci::CheckProcess;
 use crate::peers;
-use minutes::RunReport;
+use anyhow::Context;
+use minutes::{LibtestCount, RunReport};
 use needs::TestProgram;
 use watchdog::{WatchdogOutcome, run_within};
 
@@ -162,17 +165,27 @@ fn with_cargo_test(
     plan: CheckPlan,
 ) -> anyhow::Result<ChoreVerdict> {
     let mut command = cargo(root, &["test"]);
-    command
-        .args(EVERYTHING)
-        .args(args)
-        .env("RUST_TEST_THREADS", tests_at_a_time());
+    command.args(EVERYTHING).args(args);
+    if env::var_os("RUST_TEST_THREADS").is_none() {
+        command.env("RUST_TEST_THREADS", tests_at_a_time());
+    }
     if args.is_empty() {
         command.args(needs::cargo_test_arguments(missing));
         needs::report(missing);
     }
     let check = plan.start(root)?;
+    let (output, lines) = io::pipe().context("cannot read the output of the tests")?;
+    command.stdout(lines);
+    let count = thread::spawn(move || LibtestCount::of(output));
     let tests = limited(&mut command, RUN_LIMIT, "the test run")?;
+    // Its end of the pipe.
+    drop(command);
     let check = CheckProcess::verdict(check)?;
+    if check == ChoreVerdict::Fail {
+        eprintln!("error: `check` failed, see above");
+    }
+    let count = count.join().unwrap_or_default();
+    eprintln!("\n{} passed, {} failed", count.passed, count.failed);
     Ok(ChoreVerdict::pass_if(
         ![tests, check].contains(&ChoreVerdict::Fail),
     ))

@@ -3,6 +3,7 @@
 
 mod changelog;
 mod dependencies;
+mod examples;
 mod generated;
 mod invariants;
 mod length;
@@ -28,6 +29,7 @@ const CHECKS: &[fn(&Repo) -> Vec<TidyViolation>] = &[
     phrases::check,
     invariants::check,
     links::check,
+    examples::check,
     changelog::check,
     generated::check,
 ];

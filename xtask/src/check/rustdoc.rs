@@ -78,7 +78,12 @@ fn compare(root: &Path, library: &str, json: &Path, mode: ListingMode) -> anyhow
         .omit_auto_trait_impls(true)
         .omit_auto_derived_impls(true)
         .build()
-        .with_context(|| format!("cannot read the API of `{library}` in `{}`", json.display()))?;
+        .with_context(|| {
+            format!(
+                "cannot read the API of `{library}` in `{}`\nhint: the format of this JSON changes with the compiler; use the version that `rust-version` names, or a newer `public-api`",
+                json.display()
+            )
+        })?;
     let listing = api.to_string();
     let page = format!("docs/reference/api/{}.txt", library.replace('_', "-"));
     let path = root.join(&page);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
 
 /// Where `.config/nextest.toml` has nextest write it.
@@ -76,6 +77,37 @@ impl RunReport {
     }
 }
 
+/// What the test programs of `cargo test` counted.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct LibtestCount {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+}
+
+impl LibtestCount {
+    /// Passes the output on and adds up its lines `test result: ok. 3 passed; 0 failed; …`.
+    pub(crate) fn of(output: impl Read) -> Self {
+        let mut count = Self::default();
+        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            let Some(result) = line.strip_prefix("test result: ") else {
+                continue;
+            };
+            for part in result.split([';', '.']) {
+                let mut words = part.split_whitespace();
+                let number = words.next().and_then(|word| word.parse::<usize>().ok());
+                match (number, words.next()) {
+                    (Some(number), Some("passed")) => count.passed += number,
+                    (Some(number), Some("failed")) => count.failed += number,
+                    _ => {}
+                }
+            }
+        }
+        count
+    }
+}
+
 fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
     rest.split_once('"').map(|(value, _)| value)
@@ -84,6 +116,17 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_of_test_programs_are_added_up() {
+        let output = "running 3 tests\ntest result: ok. 3 passed; 0 failed; 1 ignored; 0 measured\n\
+                      test result: FAILED. 2 passed; 1 failed; 0 ignored\n";
+        let expected = LibtestCount {
+            passed: 5,
+            failed: 1,
+        };
+        assert_eq!(LibtestCount::of(output.as_bytes()), expected);
+    }
 
     #[test]
     fn tests_are_counted_by_suite() {

@@ -52,13 +52,13 @@ pub(crate) fn run_within(
 /// A shell that kills the group as soon as its stdin ends. The pipe also ends when this program dies,
 /// which matters because Ctrl-C no longer reaches a group of its own. The shell's own `kill` is used:
 /// `/bin/kill` is missing on a slim Debian.
-struct Leash {
+pub(crate) struct Leash {
     shell: Child,
     held: ChildStdin,
 }
 
 impl Leash {
-    fn on_group(group: u32) -> anyhow::Result<Leash> {
+    pub(crate) fn on_group(group: u32) -> anyhow::Result<Leash> {
         let mut shell = Command::new("/bin/sh")
             .args([
                 "-c",
@@ -77,7 +77,7 @@ impl Leash {
     }
 
     /// The group ended by itself; its number may soon belong to somebody else.
-    fn release(mut self) {
+    pub(crate) fn release(mut self) {
         // A shell that is gone already cannot kill anything either.
         let _ = self.held.write_all(b"released\n");
         let _ = self.shell.wait();

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use super::rust_code::RustCode;
+use super::{examples, rust_code::RustCode};
 
 pub(crate) struct Repo {
     pub(crate) root: PathBuf,
@@ -65,7 +65,8 @@ impl RepoFile {
     fn load(root: &Path, path: String) -> anyhow::Result<RepoFile> {
         let is_read = [".rs", ".md", ".toml"]
             .iter()
-            .any(|ending| path.ends_with(ending));
+            .any(|ending| path.ends_with(ending))
+            || path.starts_with(examples::LISTINGS);
         let text = match is_read {
             true => fs::read_to_string(root.join(&path))
                 .with_context(|| format!("cannot read `{path}`"))?,
