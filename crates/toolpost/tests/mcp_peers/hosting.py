@@ -1,6 +1,7 @@
 """The real binary for the clients to talk with, and the servers that stand behind it."""
 
 import os
+import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +23,28 @@ CONFORMANCE = f"""
       sandbox: none
       naming: bare
 """
+
+
+
+def conformance_at(url):
+    """The same server behind a host, where it runs already: a host that is started for one test finds it at once."""
+    return f"""
+    conformance:
+      url: {url}
+      naming: bare
+"""
+
+
+def start_conformance(test_class):
+    """Starts the server for a class of tests, and has it ended with the class. Gives its address."""
+    server = subprocess.Popen(
+        [sys.executable, str(HERE / "conformance_server.py"), "--http", "0"], stdout=subprocess.PIPE, text=True
+    )
+    test_class.addClassCleanup(server.stdout.close)
+    test_class.addClassCleanup(server.wait)
+    test_class.addClassCleanup(server.kill)
+    return server.stdout.readline().strip()
+
 
 CONFIG = f"""
 rules:

@@ -6,7 +6,16 @@ import subprocess
 import unittest
 
 from clients import FastMcp, OverHttp, OverStdio, Sdk
-from hosting import CONFORMANCE, OPERATOR_TOKEN, on_stdio, place_with, processes, start
+from hosting import (
+    CONFORMANCE,
+    OPERATOR_TOKEN,
+    conformance_at,
+    on_stdio,
+    place_with,
+    processes,
+    start,
+    start_conformance,
+)
 from waiting import until
 
 PATIENCE = 40
@@ -182,10 +191,14 @@ class OnHttp:
 
 
 class OnStdio:
-    """A host of its own, started by the client."""
+    """A host of its own, started by the client. Importing the SDK for a server of its own would take longer than a test."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.upstream = start_conformance(cls)
 
     def setUp(self):
-        self.place, words = place_with(CONFORMANCE)
+        self.place, words = place_with(conformance_at(self.upstream))
         self.addCleanup(self.place.remove)
         self.ended = on_stdio(self.place, words)
 
