@@ -10,7 +10,7 @@ use serde_json::json;
 use toolpost_a2e::{
     CallOptions, Client, ConnectError, ConnectOptions, HostTransport, ListOptions, ToolApi,
 };
-use toolpost_model::{ErrorClass, PrincipalRole};
+use toolpost_model::{ErrorClass, PrincipalRole, SurfaceRequest};
 use toolpost_testkit::{MockNativeTool, MockToolGate};
 
 use super::{client::within, running::Place};
@@ -171,6 +171,22 @@ async fn an_agent_that_did_not_negotiate_tools_gets_none_where_that_is_required(
         let called = within(ToolApi::new(&client).call("hello", json!({}))).await;
         assert_eq!(called.is_ok(), allowed, "{caps:?}: {called:?}");
     }
+}
+
+#[tokio::test]
+async fn an_agent_in_this_process_is_told_that_its_surface_is_too_large() {
+    let running = Place::without_native_tools()
+        .start_with(|builder| builder.tool(MockNativeTool::named("demo.hello")))
+        .await;
+    let surface = SurfaceRequest {
+        task: Some("x".repeat(64 << 10)),
+        ..SurfaceRequest::default()
+    };
+    let options = ConnectOptions::new("test").surface(surface);
+    let link = HostTransport::Link(running.server.connect());
+    let refused = within(Client::connect(link, options)).await.map(drop);
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains("larger than 64 KiB"), "{said}");
 }
 
 #[tokio::test]

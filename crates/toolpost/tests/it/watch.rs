@@ -119,6 +119,20 @@ fn a_stream_is_told_line_by_line() {
 }
 
 #[test]
+fn a_line_that_is_too_long_is_left_out_and_the_next_one_is_told() {
+    let home = Home::new();
+    let line = |text: &str| {
+        format!("{{\"type\":\"tool-call\",\"toolCallId\":\"{text}\",\"toolName\":\"t\"}}\n")
+    };
+    let lines = format!("{}{}", line(&"x".repeat(17 << 20)), line("short"));
+    let url = serve_once(LINES, &lines);
+    let ran = home.run(&["watch", &url, "--json"]).expect(0);
+    assert_eq!(ran.stdout.lines().count(), 1, "{}", ran.stderr);
+    assert!(ran.stdout.contains("\"short\""), "{}", ran.stdout);
+    assert!(ran.stderr.contains("too long"), "{}", ran.stderr);
+}
+
+#[test]
 fn parts_are_printed_whenever_they_change() {
     let home = Home::new();
     let stream = "\

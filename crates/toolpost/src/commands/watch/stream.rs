@@ -85,6 +85,7 @@ pub(super) async fn read(address: Address, again: StreamReconnectPolicy, to: Wat
         to: &to,
         address: &address,
         line: Vec::new(),
+        skips_line: false,
         closing: None,
     };
     let end = end.run(again).await;
@@ -97,6 +98,8 @@ struct EventStreamReader<'a> {
     address: &'a Address,
     /// The beginning of a line, of a stream of lines.
     line: Vec<u8>,
+    /// That line is too long and is left out.
+    skips_line: bool,
     /// Why the stream is about to end, where its host said so.
     closing: Option<StreamCloseReason>,
 }
@@ -203,6 +206,7 @@ impl EventStreamReader<'_> {
     async fn follow(&mut self, mut response: Response, shape: Shape) -> StreamReadEnd {
         self.parser.restart();
         self.line.clear();
+        self.skips_line = false;
         self.closing = None;
         if shape != Shape::Events
             && !self
@@ -272,13 +276,19 @@ impl EventStreamReader<'_> {
         let mut rest = piece;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             self.line.extend_from_slice(&rest[..end]);
-            heard.extend(texts(&self.line));
+            // The end of a line that is left out.
+            if !std::mem::take(&mut self.skips_line) {
+                heard.extend(texts(&self.line));
+            }
             self.line.clear();
             rest = &rest[end + 1..];
         }
-        self.line.extend_from_slice(rest);
+        if !self.skips_line {
+            self.line.extend_from_slice(rest);
+        }
         if self.line.len() > LONGEST {
             self.line = Vec::new();
+            self.skips_line = true;
             heard.push(too_long());
         }
         heard
