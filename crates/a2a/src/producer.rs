@@ -16,6 +16,20 @@ use bounded::{JsonMeasurement, SMALL};
 pub use bounded::LARGEST_EVENT;
 
 /// A call was dispatched.
+///
+/// ```
+/// use jiff::Timestamp;
+/// use serde_json::json;
+/// use toolpost_a2a::{ToolCallStart, ToolEvent};
+///
+/// let start = ToolCallStart {
+///     tool_call_id: "c1",
+///     tool_name: "add",
+///     input: Some(&json!({ "a": 2, "b": 3 })),
+///     at: Timestamp::UNIX_EPOCH,
+/// };
+/// assert!(matches!(start.event(), ToolEvent::Call { tool_name, .. } if tool_name == "add"));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ToolCallStart<'a> {
     /// Which call, within its response stream.

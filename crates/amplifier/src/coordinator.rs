@@ -21,6 +21,16 @@ use contributions::Contributions;
 use crate::{Cleanup, HookRegistry, ModuleId, MountError, Tool};
 
 /// What the modules of one session are mounted with. A handle: clones are the same coordinator.
+///
+/// ```
+/// use serde_json::{Map, json};
+/// use toolpost_amplifier::Coordinator;
+///
+/// let (coordinator, _switch) = Coordinator::new(Map::new());
+/// coordinator.register_capability("workspace.name", json!("atelier"));
+/// assert_eq!(coordinator.capability("workspace.name"), Some(json!("atelier")));
+/// assert!(coordinator.tool_names().is_empty());
+/// ```
 #[derive(Clone)]
 pub struct Coordinator {
     shared: Arc<CoordinatorState>,

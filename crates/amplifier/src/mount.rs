@@ -9,7 +9,7 @@ use crate::{Coordinator, LoadFailure, LoadReason, ModuleId, ModuleKind, Tool};
 
 /// What brings tools and hook handlers.
 ///
-/// A function `async fn mount(coordinator, config) -> Result<Mounted, MountError>` is one.
+/// A function `async fn mount(coordinator, config) -> Result<MountReturn, MountError>` is one.
 pub trait Module: Send + Sync + 'static {
     /// Mounts what it has. Called once for each session.
     fn mount(
