@@ -9,6 +9,7 @@ mod invariants;
 mod length;
 mod links;
 mod names;
+mod options;
 mod phrases;
 mod repo;
 mod rust_code;
@@ -30,6 +31,7 @@ const CHECKS: &[fn(&Repo) -> Vec<TidyViolation>] = &[
     invariants::check,
     links::check,
     examples::check,
+    options::check,
     changelog::check,
     generated::check,
 ];

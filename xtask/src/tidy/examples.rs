@@ -45,6 +45,7 @@ fn imports(markdown: &str) -> Vec<(usize, String, String)> {
     let mut imports = Vec::new();
     let mut in_example = false;
     let mut library: Option<String> = None;
+    let mut module = String::new();
     for (place, line) in markdown.lines().enumerate() {
         if let Some(language) = line.trim_start().strip_prefix("```") {
             in_example = language == "rust";
@@ -55,20 +56,26 @@ fn imports(markdown: &str) -> Vec<(usize, String, String)> {
             continue;
         }
         let mut rest = line;
+        // `library::module::{…}`: the items are the module's.
         if let Some((name, items)) = line
             .trim_start()
             .strip_prefix("use toolpost_")
             .and_then(|import| import.split_once("::"))
         {
             library = Some(name.to_owned());
+            module.clear();
             rest = items;
+            if let Some((path, items)) = items.split_once("::{") {
+                module = format!("{path}::");
+                rest = items;
+            }
         }
         let Some(name) = &library else { continue };
         let items = rest.split(|c: char| !(c.is_alphanumeric() || c == '_'));
         imports.extend(
             items
                 .filter(|item| !item.is_empty())
-                .map(|item| (place + 1, name.clone(), item.to_owned())),
+                .map(|item| (place + 1, name.clone(), format!("{module}{item}"))),
         );
         if rest.contains(';') {
             library = None;
@@ -83,11 +90,12 @@ mod tests {
 
     #[test]
     fn imports_of_rust_examples_are_found() {
-        let page = "```rust\nuse std::fmt;\nuse toolpost_model::{\n    Tool, ToolCall,\n};\nuse toolpost_core::Host;\n```\n```sh\nuse toolpost_model::X;\n```\n";
+        let page = "```rust\nuse std::fmt;\nuse toolpost_model::{\n    Tool, ToolCall,\n};\nuse toolpost_core::Host;\nuse toolpost_testkit::amplifier::{MockTool};\n```\n```sh\nuse toolpost_model::X;\n```\n";
         let expected = [
             (4, "model", "Tool"),
             (4, "model", "ToolCall"),
             (6, "core", "Host"),
+            (7, "testkit", "amplifier::MockTool"),
         ];
         let expected =
             expected.map(|(line, library, name)| (line, library.to_owned(), name.to_owned()));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use super::{examples, rust_code::RustCode};
+use super::{examples, options, rust_code::RustCode};
 
 pub(crate) struct Repo {
     pub(crate) root: PathBuf,
@@ -66,7 +66,8 @@ impl RepoFile {
         let is_read = [".rs", ".md", ".toml"]
             .iter()
             .any(|ending| path.ends_with(ending))
-            || path.starts_with(examples::LISTINGS);
+            || path.starts_with(examples::LISTINGS)
+            || path == options::KEYS;
         let text = match is_read {
             true => fs::read_to_string(root.join(&path))
                 .with_context(|| format!("cannot read `{path}`"))?,

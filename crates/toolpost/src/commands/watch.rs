@@ -61,9 +61,6 @@ pub(crate) struct WatchArgs {
     /// Print a call as one line of JSON whenever it changes
     #[arg(long)]
     json: bool,
-    /// No colours; the same as setting NO_COLOR
-    #[arg(long)]
-    no_color: bool,
     #[command(flatten)]
     place: PlaceArgs,
 }
@@ -87,9 +84,6 @@ impl WatchStartPoint {
 }
 
 pub(crate) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
-    if arguments.no_color {
-        anstream::ColorChoice::Never.write_global();
-    }
     let address = target::find_address(arguments).await?;
     let view = View::choose(arguments.json, address.name());
     let (to, heard) = mpsc::channel(ROOM);

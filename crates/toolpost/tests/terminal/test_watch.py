@@ -102,7 +102,7 @@ class Watch(TimedCase):
     def test_colours_can_be_left_out(self):
         self.add(event("tool-result", "a", toolName="t", output=1))
         self.end()
-        screen = self.watch("--no-color", NO_COLOR="")
+        screen = self.watch(NO_COLOR="1")
         self.assertEqual(screen.ended(), 0)
         screen.expect("✓ t  done")
         self.assertNotIn(b"m\xe2\x9c\x93", screen.raw)
