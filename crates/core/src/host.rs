@@ -31,7 +31,6 @@ use toolpost_model::{
 };
 
 pub use builder::{HostBuilder, HostError};
-pub use calls::EarlierCall;
 pub(crate) use invocations::CallVisibility;
 pub use invocations::{InvocationView, StatusWord};
 pub(crate) use policy::{InForce, PolicyHolder};

@@ -27,7 +27,10 @@ pub(crate) use answer::OnDrop;
 pub use answer::{CallHandle, CallHandleState, PendingCall, PendingCause, RecordedResult};
 pub(crate) use cancel::CallCancellation;
 pub use cancel::CancelReason;
-pub use idempotency::request_digest;
+pub(crate) use idempotency::{
+    ClaimedRequest, RequestIdClaim, RequestIdLookup, RequestIdStatus, SessionRequests,
+};
+pub use idempotency::{EarlierCall, request_digest};
 pub(crate) use inputs::Inputs;
 pub(crate) use live::LiveCall;
 use live::STAGES;

@@ -57,14 +57,14 @@ pub use hooks::{
     witness::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart},
 };
 pub use host::{
-    EarlierCall, FoundCall, Health, Host, HostBuilder, HostError, HostLimits, InvocationView,
-    SessionError, SourceNews, SourceReport, StatusWord,
+    FoundCall, Health, Host, HostBuilder, HostError, HostLimits, InvocationView, SessionError,
+    SourceNews, SourceReport, StatusWord,
 };
 pub use invocation::{
     AcknowledgementTiming, CallDeadline, CallDelivery, CallHandle, CallHandleState, CallRequest,
-    CallTimeLimits, CancelReason, DeadlineBy, EventDelivery, EventInterest, EventListener,
-    LateAnswer, MatchedBy, ModuleEvent, Patience, PendingCall, PendingCause, RecordedResult,
-    RequestIdentity, request_digest,
+    CallTimeLimits, CancelReason, DeadlineBy, EarlierCall, EventDelivery, EventInterest,
+    EventListener, LateAnswer, MatchedBy, ModuleEvent, Patience, PendingCall, PendingCause,
+    RecordedResult, RequestIdentity, request_digest,
 };
 pub use permission::{
     Account, AuthorityAnswer, AuthorityFault, AuthorityQuestion, BareAllow, ConsideredRule,

@@ -2,8 +2,7 @@
 //! under way under the caller's own request ids.
 
 use std::{
-    collections::{HashMap, HashSet},
-    hash::{DefaultHasher, Hash as _, Hasher as _},
+    collections::HashSet,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -12,19 +11,15 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::OnceCell;
 use toolpost_model::{
-    Principal, RequestId, Rule, SessionId, SessionScope, Source, SourceError, SourceSession,
-    SurfaceRequest, ToolId,
+    Principal, Rule, SessionId, SessionScope, Source, SourceError, SourceSession, SurfaceRequest,
+    ToolId,
 };
 
 use crate::{
-    catalog::Surface,
-    host::InForce,
-    invocation::{LiveCall, RecordedResult},
-    permission::PolicyEngine,
-    port::SourceIndex,
-    scheduling::batch::Batches,
+    catalog::Surface, host::InForce, invocation::SessionRequests, permission::PolicyEngine,
+    port::SourceIndex, scheduling::batch::Batches,
 };
 
 /// One agent's stay.
@@ -39,7 +34,8 @@ pub struct Session {
     discovered: Mutex<HashSet<ToolId>>,
     surface: Mutex<Option<(u64, Arc<Surface>)>>,
     opened: Box<[OnceCell<Arc<dyn SourceSession>>]>,
-    requests: Mutex<Requests>,
+    /// Calls under way with an id of the caller's own.
+    pub(crate) requests: SessionRequests,
     rules: Mutex<SessionRules>,
     /// Calls that belong together.
     pub(crate) batches: Batches,
@@ -54,15 +50,6 @@ pub(crate) struct SessionLife {
     is_ended: AtomicBool,
 }
 
-/// The requests of a session that came with an id of the caller's own.
-#[derive(Default)]
-struct Requests {
-    under_way: HashMap<RequestId, UnderWay>,
-    /// Hashes of all of them, where the session is young enough to know all: a new id need not be looked for
-    /// in the journal. `None`: there may be others on record.
-    seen: Option<HashSet<u64>>,
-}
-
 /// What people who approved calls said for the whole session.
 #[derive(Default)]
 struct SessionRules {
@@ -73,19 +60,6 @@ struct SessionRules {
 
 /// A session that was told more rules than this forgets the oldest ones.
 const MAX_RULES: usize = 256;
-
-/// A session that saw more requests than this looks new ones up in the journal like everybody else.
-const MAX_SEEN: usize = 1 << 16;
-
-/// What taking a request id came to.
-pub(crate) enum RequestIdStatus {
-    /// It is taken, and nobody used it before.
-    New,
-    /// It is taken; the record may know of an earlier use.
-    MaybeKnown,
-    /// A call has it.
-    By(UnderWay),
-}
 
 /// Where a session comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,14 +80,6 @@ impl Drop for SessionGuard {
     }
 }
 
-/// A call under way that a repeat of its request can wait for.
-#[derive(Clone)]
-pub(crate) struct UnderWay {
-    pub(crate) digest: [u8; 32],
-    pub(crate) live: Arc<LiveCall>,
-    pub(crate) answer: watch::Receiver<Option<Arc<RecordedResult>>>,
-}
-
 impl Session {
     pub(crate) fn new(
         id: SessionId,
@@ -125,7 +91,6 @@ impl Session {
         request.role = principal.role;
         // Which tools are seen does not depend on it.
         let inline_chars = request.inline_chars.take();
-        let seen = (origin == SessionOrigin::Opened).then(HashSet::new);
         Self {
             scope: SessionScope {
                 session_id: id,
@@ -137,10 +102,7 @@ impl Session {
             discovered: Mutex::default(),
             surface: Mutex::default(),
             opened: (0..sources).map(|_| OnceCell::new()).collect(),
-            requests: Mutex::new(Requests {
-                under_way: HashMap::new(),
-                seen,
-            }),
+            requests: SessionRequests::of(origin),
             rules: Mutex::default(),
             batches: Batches::default(),
             life: SessionLife {
@@ -246,38 +208,6 @@ impl Session {
         cell.get_or_try_init(|| source.open(&self.scope))
             .await
             .cloned()
-    }
-
-    /// Takes the request id for a new call, or tells of the call that has it.
-    pub(crate) fn claim(&self, id: &RequestId, call: UnderWay) -> RequestIdStatus {
-        let requests = &mut *self.requests.lock();
-        if let Some(earlier) = requests.under_way.get(id) {
-            return RequestIdStatus::By(earlier.clone());
-        }
-        requests.under_way.insert(id.clone(), call);
-        let Some(seen) = &mut requests.seen else {
-            return RequestIdStatus::MaybeKnown;
-        };
-        let mut hasher = DefaultHasher::new();
-        id.hash(&mut hasher);
-        let is_new = seen.insert(hasher.finish());
-        if seen.len() > MAX_SEEN {
-            requests.seen = None;
-        }
-        if is_new {
-            RequestIdStatus::New
-        } else {
-            RequestIdStatus::MaybeKnown
-        }
-    }
-
-    pub(crate) fn release(&self, id: &RequestId) {
-        self.requests.lock().under_way.remove(id);
-    }
-
-    /// The call that runs under a request id.
-    pub(crate) fn under_way(&self, id: &RequestId) -> Option<UnderWay> {
-        self.requests.lock().under_way.get(id).cloned()
     }
 
     /// Keeps the session in memory until the guard is dropped, however long nothing is called.

@@ -1,7 +1,6 @@
 //! Starting calls and giving their answers to whoever waits for them.
 
 use std::{
-    borrow::Cow,
     pin::Pin,
     sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
@@ -9,23 +8,19 @@ use std::{
 
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
-use toolpost_model::{BoxFuture, InvocationId, Outcome, RequestId, SessionId, Stage};
+use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId, Stage};
 
 use super::{Host, HostInner};
 use crate::{
     call::{CallMode, drive, explain, refuse, rehearse},
     invocation::{
-        CallHandle, CallRequest, CancelReason, LiveCall, PipelineCall, RecordedResult,
-        request_digest,
+        CallHandle, CallRequest, CancelReason, ClaimedRequest, LiveCall, PipelineCall,
+        RecordedResult, RequestIdClaim, RequestIdLookup, RequestIdStatus, request_digest,
     },
-    record::{
-        body::CallRecordBody,
-        journal::{JournalError, RecordKind, RequestKey, StoredRecord},
-        redaction,
-    },
+    record::journal::RequestKey,
     result::{self, CallEnding},
     scheduling::batch::{BatchMember, turn},
-    session::{RequestIdStatus, Session, UnderWay},
+    session::Session,
 };
 
 impl HostInner {
@@ -47,12 +42,12 @@ impl HostInner {
     ) -> oneshot::Receiver<Arc<RecordedResult>> {
         let shared = call.origin.request.as_ref().map(|key| {
             let (tell, answer) = watch::channel(None);
-            let under_way = UnderWay {
+            let under_way = ClaimedRequest {
                 digest: key.digest,
                 live: Arc::clone(&call.live),
                 answer,
             };
-            call.session.claim(&key.id, under_way);
+            call.session.requests.claim(&key.id, under_way);
             tell
         });
         self.spawn_claimed(call, way, shared)
@@ -136,61 +131,6 @@ impl HostInner {
             tasks,
         }
     }
-
-    /// A request id that is a secret, or holds one, is known by its hash: the same id still finds the same call.
-    fn recordable(&self, id: RequestId) -> RequestId {
-        match self.record.redactor.text(id.as_str()) {
-            Cow::Borrowed(_) => id,
-            Cow::Owned(_) => redaction::hidden(&id),
-        }
-    }
-
-    /// The first record of a request. What only the call knew for a secret was hidden when it was written.
-    async fn first_record(
-        &self,
-        session: &Session,
-        id: &RequestId,
-    ) -> Result<Option<StoredRecord>, JournalError> {
-        match self.record.journal.find_request(session.id(), id).await? {
-            Some(row) => Ok(Some(row)),
-            None => {
-                self.record
-                    .journal
-                    .find_request(session.id(), &redaction::hidden(id))
-                    .await
-            }
-        }
-    }
-
-    /// The answer of an earlier call with this request id, where the record has one.
-    async fn recorded(
-        &self,
-        row: &StoredRecord,
-    ) -> Result<Option<Arc<RecordedResult>>, JournalError> {
-        let Some(id) = row.record.invocation_id else {
-            return Ok(None);
-        };
-        Ok(self
-            .recorded_end(id)
-            .await?
-            .and_then(|way| way.result)
-            .and_then(|result| RecordedResult::recorded(result.text())))
-    }
-
-    async fn recorded_end(
-        &self,
-        id: InvocationId,
-    ) -> Result<Option<CallRecordBody<'static>>, JournalError> {
-        let rows = self.record.journal.records_of(id).await?;
-        // The answer to its question may stand behind a call's end, and is not its end.
-        let of_call = rows
-            .iter()
-            .rev()
-            .filter(|row| row.record.kind != RecordKind::Decided);
-        Ok(of_call
-            .into_iter()
-            .find_map(|row| row.record.read_body().ok()))
-    }
 }
 
 impl Host {
@@ -221,12 +161,12 @@ impl Host {
             id: inner.recordable(id),
         };
         let (shared, under_way) = watch::channel(None);
-        let mine = UnderWay {
+        let mine = ClaimedRequest {
             digest: key.digest,
             live: Arc::clone(&live),
             answer: under_way,
         };
-        let claimed = request.session.claim(&key.id, mine);
+        let claimed = request.session.requests.claim(&key.id, mine);
         if let RequestIdStatus::By(earlier) = claimed {
             if earlier.digest == key.digest {
                 return CallHandle::shared(earlier.live, earlier.answer);
@@ -236,7 +176,7 @@ impl Host {
                 .await;
         }
         // Given back however this ends, also by a caller that stops waiting for the journal's answer.
-        let claim = Claim {
+        let claim = RequestIdClaim {
             session: Arc::clone(&request.session),
             id: Some(key.id.clone()),
         };
@@ -269,71 +209,6 @@ impl Host {
         self.ended(live, request, ending).await
     }
 
-    async fn repeat(
-        &self,
-        session: &Session,
-        key: &RequestKey,
-    ) -> Result<RequestIdLookup, JournalError> {
-        let Some(row) = self.inner.first_record(session, &key.id).await? else {
-            return Ok(RequestIdLookup::First);
-        };
-        if row
-            .record
-            .request
-            .as_ref()
-            .is_none_or(|first| first.digest != key.digest)
-        {
-            return Ok(RequestIdLookup::Conflict);
-        }
-        match self.inner.recorded(&row).await? {
-            // The host did not take it that time, so nothing stands in the way of trying again.
-            Some(answer) if answer.result().outcome == Outcome::Rejected => {
-                Ok(RequestIdLookup::First)
-            }
-            Some(answer) => Ok(RequestIdLookup::Of(answer)),
-            // On record without an end and not under way: the end could not be written, unless it waits for an
-            // answer that this host cannot ask for.
-            None => Ok(self
-                .inner
-                .parked(&row)
-                .await?
-                .map_or(RequestIdLookup::Lost, RequestIdLookup::Parked)),
-        }
-    }
-
-    /// An earlier call of a session by its request id: under way, or as the record has it.
-    pub async fn earlier(
-        &self,
-        session: &Session,
-        id: &RequestId,
-    ) -> Result<Option<EarlierCall>, JournalError> {
-        let id = self.inner.recordable(id.clone());
-        let running = || {
-            let found = session.under_way(&id)?;
-            Some(EarlierCall {
-                tool: found.live.tool.clone(),
-                call: CallHandle::shared(found.live, found.answer),
-            })
-        };
-        if let Some(found) = running() {
-            return Ok(Some(found));
-        }
-        let Some(row) = self.inner.first_record(session, &id).await? else {
-            return Ok(None);
-        };
-        let recorded = self.inner.recorded(&row).await?;
-        let body: Option<CallRecordBody<'_>> = row.record.read_body().ok();
-        let call = body.and_then(|body| body.call);
-        match (recorded, call) {
-            (Some(answer), Some(call)) => Ok(Some(EarlierCall {
-                tool: call.tool.into_owned(),
-                call: CallHandle::ready(answer),
-            })),
-            // On record without an end: it began between the two looks, or its end could not be written.
-            _ => Ok(running()),
-        }
-    }
-
     /// Requests of a session that the last host left open or answered in its last minutes, oldest first: their
     /// caller may not have heard the answers. Told once.
     pub fn unheard(&self, session: &SessionId) -> Vec<RequestId> {
@@ -344,17 +219,6 @@ impl Host {
             .lock()
             .remove(session)
             .unwrap_or_default()
-    }
-
-    /// Tells the call that runs under a request id to stop. `false`: there is none.
-    pub fn cancel_request(&self, session: &Session, id: &RequestId) -> bool {
-        let found = session.under_way(&self.inner.recordable(id.clone()));
-        found
-            .inspect(|call| {
-                call.live
-                    .cancel(CancelReason::Requested, Some(session.principal()));
-            })
-            .is_some()
     }
 
     /// Starts a call and waits for its end.
@@ -451,28 +315,7 @@ impl Drop for RunningCallGuard {
         self.live.over();
         self.session.life.running.fetch_sub(1, Ordering::Relaxed);
         if let Some(id) = &self.request {
-            self.session.release(id);
-        }
-    }
-}
-
-/// A request id taken for a call that has not begun.
-struct Claim {
-    session: Arc<Session>,
-    id: Option<RequestId>,
-}
-
-impl Claim {
-    /// The call has begun and gives the id back itself.
-    fn keep(mut self) {
-        self.id = None;
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        if let Some(id) = &self.id {
-            self.session.release(id);
+            self.session.requests.release(id);
         }
     }
 }
@@ -513,20 +356,4 @@ impl Drop for InCallersTask {
             self.tasks.spawn_on(work, &runtime);
         }
     }
-}
-
-/// An earlier call, found by its request id.
-pub struct EarlierCall {
-    /// The tool as it was called.
-    pub tool: String,
-    /// The call, or its answer.
-    pub call: CallHandle,
-}
-
-enum RequestIdLookup {
-    First,
-    Of(Arc<RecordedResult>),
-    Conflict,
-    Lost,
-    Parked(InvocationId),
 }
