@@ -20,7 +20,7 @@ pub use bounded::LARGEST_EVENT;
 /// ```
 /// use jiff::Timestamp;
 /// use serde_json::json;
-/// use toolpost_a2a::{ToolCallStart, ToolEvent};
+/// use toolpost_a2a::{ToolEvent, producer::ToolCallStart};
 ///
 /// let start = ToolCallStart {
 ///     tool_call_id: "c1",

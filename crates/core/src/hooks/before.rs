@@ -15,7 +15,12 @@ use super::{
 use crate::{
     call::{CallMode, StageExit, lost_its_way},
     host::HostInner,
-    invocation::{PipelineCall, micros, patience::patiently, resolve::show, validate::validate},
+    invocation::{
+        PipelineCall, micros,
+        patience::patiently,
+        resolve::show,
+        validate::{ArgumentLimit, validate},
+    },
     result::{self, CallEnding},
 };
 
@@ -150,13 +155,17 @@ fn rewritten(
     call: &PipelineCall,
     arguments: &Value,
 ) -> Result<Arguments, HookError> {
-    let (Some(input), Some(observable)) = (&call.inputs.call, &call.inputs.observable) else {
+    let (Some(resolved), Some(input), Some(observable)) = (
+        &call.findings.resolved,
+        &call.inputs.call,
+        &call.inputs.observable,
+    ) else {
         return Err(HookError("there are no arguments to change".to_owned()));
     };
     let original = input.arguments().value();
     let whole = restored(original, observable.arguments().value(), arguments.clone())?;
     let text: Arc<str> = whole.to_string().into();
-    let most = host.limits.argument_bytes;
+    let most = ArgumentLimit::of(host, &resolved.entry).bytes;
     if text.len() > most {
         let size = text.len();
         return Err(HookError(format!(

@@ -68,7 +68,7 @@ impl Probe {
         Self { name, ..self }
     }
 
-    fn standing(self, standing: HookStanding) -> Self {
+    pub(crate) fn standing(self, standing: HookStanding) -> Self {
         Self { standing, ..self }
     }
 

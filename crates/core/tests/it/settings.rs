@@ -8,15 +8,19 @@ use std::{
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    CatalogNotice, Journal as _, OperatorSettings, SourceSettings, SourceTrust, ToolFilter,
+    CatalogNotice, HookOutput, Journal as _, OperatorSettings, SourceSettings, SourceTrust,
+    ToolFilter,
 };
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, BoxFuture, CallInput, Declaration, EffectClass, EffectOrigin,
-    Effects, ErrorClass, FnTool, HiddenReason, Outcome, PermissionMode, Principal, PrincipalRole,
-    ResourceAccess, ResourceKey, SandboxProfile, SessionScope, Source, SourceError, SourceSession,
-    Tool, ToolCall, ToolFailure, ToolOutput, ToolSet, ToolSettings, Visibility, WireNaming,
+    Effects, ErrorClass, FnTool, HiddenReason, HookEvent, HookStanding, Outcome, PermissionMode,
+    Principal, PrincipalRole, ResourceAccess, ResourceKey, SandboxProfile, SessionScope, Source,
+    SourceError, SourceSession, Tool, ToolCall, ToolFailure, ToolOutput, ToolSet, ToolSettings,
+    Visibility, WireNaming,
 };
 use toolpost_testkit::{MockNativeTool, TestHost};
+
+use super::hooks::Probe;
 
 fn set(name: &str, change: impl FnOnce(&mut ToolSettings)) -> HashMap<String, ToolSettings> {
     let mut settings = ToolSettings::default();
@@ -188,6 +192,18 @@ async fn sizes_and_sensitive_fields_can_be_set_for_one_tool() {
         "{refused:?}"
     );
     assert_eq!(host.call("large", long).await.outcome, Outcome::Succeeded);
+    // A hook's arguments are held to the same.
+    let rewriting = Probe::at(HookEvent::Before, move || {
+        Ok(HookOutput::rewrite(json!({ "note": "x".repeat(80) }), ""))
+    });
+    let hooked = TestHost::build(|b| {
+        b.tool(MockNativeTool::named("a.small"))
+            .hook(rewriting.standing(HookStanding::Guard))
+            .settings(set("small", |s| s.input.argument_bytes = Some(60)))
+    })
+    .await;
+    let refused = hooked.call("small", json!({})).await;
+    assert_eq!(refused.error_class(), Some(ErrorClass::HookFailed));
     let result = host
         .call(
             "small",
