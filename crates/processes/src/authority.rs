@@ -4,22 +4,22 @@
 mod endpoint;
 mod program;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use toolpost_core::DecisionAuthority;
-use toolpost_model::{AuthorityName, SandboxProfile};
+use toolpost_core::{AuthorityAnswer, AuthorityFault, AuthorityQuestion, DecisionAuthority};
+use toolpost_model::{AuthorityKind, AuthorityName, BoxFuture};
 use toolpost_sandbox::Launcher;
 use url::Url;
 
 use crate::{
     children::{ChildSettings, Children},
     environment::EnvironmentRefusal,
+    hook::program::{AskedProgram, ProgramDeclaration},
     http::Credential,
     workspace::Workspace,
 };
 
 use endpoint::PolicyEndpoint;
-use program::ProgramAuthority;
 
 /// What the operator says of an authority.
 #[derive(Clone, Debug)]
@@ -38,18 +38,7 @@ pub struct AuthorityDeclaration {
 #[derive(Clone, Debug)]
 pub enum AuthorityReach {
     /// A program in the confines of a hook.
-    Program {
-        /// The program and its arguments. No shell reads them.
-        argv: Vec<String>,
-        /// What it may do.
-        profile: SandboxProfile,
-        /// Folders it may write, whatever else its profile lets it write.
-        writable: Vec<PathBuf>,
-        /// Further files and folders it may read: usually its own script.
-        readable: Vec<PathBuf>,
-        /// Variables beside those that every child gets.
-        environment: BTreeMap<String, String>,
-    },
+    Program(ProgramDeclaration),
     /// A policy endpoint.
     Endpoint(EndpointDeclaration),
 }
@@ -130,36 +119,57 @@ fn made(
     declaration: AuthorityDeclaration,
     children: Option<&Arc<Children>>,
 ) -> Result<Arc<dyn DecisionAuthority>, AuthorityProblem> {
-    let terms = AuthorityTerms {
-        name: declaration.name,
-        time_limit: declaration.time_limit,
-        keeps_answers_for: declaration.keeps_answers_for,
-    };
-    Ok(match declaration.reach {
-        AuthorityReach::Program {
-            argv,
-            profile,
-            writable,
-            readable,
-            environment,
-        } => {
+    let asked = match &declaration.reach {
+        AuthorityReach::Program(program) => {
             let children = children.ok_or(AuthorityProblem::NoLauncher)?;
-            let program = crate::hook::program::ProgramDeclaration {
-                argv,
-                profile,
-                writable,
-                readable,
-                environment,
-            };
-            Arc::new(ProgramAuthority::new(terms, program, Arc::clone(children))?)
+            AskedAuthority::Program(program::asked(program.clone(), Arc::clone(children))?)
         }
-        AuthorityReach::Endpoint(endpoint) => Arc::new(PolicyEndpoint::new(terms, endpoint)?),
-    })
+        AuthorityReach::Endpoint(endpoint) => AskedAuthority::Endpoint(PolicyEndpoint::new(
+            endpoint.clone(),
+            declaration.time_limit,
+        )?),
+    };
+    Ok(Arc::new(ConfiguredAuthority { declaration, asked }))
 }
 
-/// What holds for an authority however it is asked.
-struct AuthorityTerms {
-    name: AuthorityName,
-    time_limit: Duration,
-    keeps_answers_for: Option<Duration>,
+/// An authority of the configuration, ready to be asked.
+struct ConfiguredAuthority {
+    declaration: AuthorityDeclaration,
+    asked: AskedAuthority,
+}
+
+enum AskedAuthority {
+    Program(AskedProgram),
+    Endpoint(PolicyEndpoint),
+}
+
+impl DecisionAuthority for ConfiguredAuthority {
+    fn name(&self) -> &AuthorityName {
+        &self.declaration.name
+    }
+
+    fn kind(&self) -> AuthorityKind {
+        match self.asked {
+            AskedAuthority::Program(_) => AuthorityKind::Program,
+            AskedAuthority::Endpoint(_) => AuthorityKind::Endpoint,
+        }
+    }
+
+    fn time_limit(&self) -> Duration {
+        self.declaration.time_limit
+    }
+
+    fn keeps_answers_for(&self) -> Option<Duration> {
+        self.declaration.keeps_answers_for
+    }
+
+    fn decide<'a>(
+        &'a self,
+        question: &'a AuthorityQuestion<'a>,
+    ) -> BoxFuture<'a, Result<AuthorityAnswer, AuthorityFault>> {
+        match &self.asked {
+            AskedAuthority::Program(program) => Box::pin(program::ask(program, question)),
+            AskedAuthority::Endpoint(endpoint) => Box::pin(endpoint.ask(question)),
+        }
+    }
 }

@@ -140,11 +140,7 @@ impl ChildEnvironment {
         &self,
         more: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Vec<(OsString, OsString)>, EnvironmentRefusal> {
-        let mut all: BTreeMap<&str, &str> = self
-            .variables
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
+        let mut all: BTreeMap<&str, &str> = variable_pairs(&self.variables).collect();
         for (name, value) in more {
             check_variable(name, value)?;
             all.insert(name, value);
@@ -240,6 +236,13 @@ fn cleaned_path(path: &str, writable: &[PathBuf]) -> String {
     } else {
         kept.join(":")
     }
+}
+
+/// Variables as they are added to those of every child.
+pub fn variable_pairs(variables: &BTreeMap<String, String>) -> impl Iterator<Item = (&str, &str)> {
+    variables
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
 }
 
 #[cfg(test)]

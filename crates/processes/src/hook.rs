@@ -108,16 +108,6 @@ struct CommandHook {
 
 impl CommandHook {
     fn new(declaration: HookDeclaration, children: Arc<Children>) -> Result<Self, HookProblem> {
-        if declaration
-            .argv
-            .first()
-            .is_none_or(|program| program.trim().is_empty())
-        {
-            return Err(HookProblem::NoProgram);
-        }
-        if declaration.events.is_empty() {
-            return Err(HookProblem::NoEvent);
-        }
         let program = ProgramDeclaration {
             argv: declaration.argv.clone(),
             profile: declaration.profile,
@@ -125,6 +115,12 @@ impl CommandHook {
             readable: declaration.readable.clone(),
             environment: declaration.environment.clone(),
         };
+        if !program.names_program() {
+            return Err(HookProblem::NoProgram);
+        }
+        if declaration.events.is_empty() {
+            return Err(HookProblem::NoEvent);
+        }
         Ok(Self {
             program: AskedProgram::new(program, children)?,
             declaration,

@@ -22,9 +22,14 @@ pub use authority::{
     EndpointDeclaration, configured_authorities,
 };
 pub use children::{ChildProcessSpec, ChildSettings, Children, cautioned};
-pub use environment::{ChildEnvironment, EnvironmentRefusal, HostEnvironment, check_variable};
+pub use environment::{
+    ChildEnvironment, EnvironmentRefusal, HostEnvironment, check_variable, variable_pairs,
+};
 pub use guards::{CallerRules, GuardCache, PathGuards, ProgramSight};
-pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
+pub use hook::{
+    HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks,
+    program::ProgramDeclaration,
+};
 pub use http::{
     Clients, Credential, CredentialHeader, CredentialHeaderError, DownloadError, HttpError,
     HttpExchangeDeadline, HttpTarget, MAX_REDIRECTS, NameLookup, NetworkSettings, PrivateTarget,

@@ -11,10 +11,9 @@ use reqwest::{
     redirect,
 };
 use serde_json::json;
-use toolpost_core::{AuthorityAnswer, AuthorityFault, AuthorityQuestion, DecisionAuthority};
-use toolpost_model::{AuthorityKind, AuthorityName, BoxFuture};
+use toolpost_core::{AuthorityAnswer, AuthorityFault, AuthorityQuestion};
 
-use super::{AuthorityProblem, AuthorityTerms, EndpointDeclaration};
+use super::{AuthorityProblem, EndpointDeclaration};
 use crate::http::tls;
 
 /// How long a connection is kept for the next question.
@@ -26,15 +25,14 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A policy endpoint that decides.
 pub(super) struct PolicyEndpoint {
-    terms: AuthorityTerms,
     endpoint: EndpointDeclaration,
     client: Client,
 }
 
 impl PolicyEndpoint {
     pub(super) fn new(
-        terms: AuthorityTerms,
         endpoint: EndpointDeclaration,
+        time_limit: Duration,
     ) -> Result<Self, AuthorityProblem> {
         let setup = |why: String| AuthorityProblem::Client(why);
         let tls =
@@ -52,17 +50,13 @@ impl PolicyEndpoint {
             .no_deflate()
             .user_agent(concat!("toolpost/", env!("CARGO_PKG_VERSION")))
             .tcp_nodelay(true)
-            .connect_timeout(terms.time_limit)
+            .connect_timeout(time_limit)
             .pool_idle_timeout(IDLE);
         let client = client.build().map_err(|error| setup(error.to_string()))?;
-        Ok(Self {
-            terms,
-            endpoint,
-            client,
-        })
+        Ok(Self { endpoint, client })
     }
 
-    async fn ask(
+    pub(super) async fn ask(
         &self,
         question: &AuthorityQuestion<'_>,
     ) -> Result<AuthorityAnswer, AuthorityFault> {
@@ -100,31 +94,6 @@ impl PolicyEndpoint {
             }
             body.extend_from_slice(&chunk);
         }
-    }
-}
-
-impl DecisionAuthority for PolicyEndpoint {
-    fn name(&self) -> &AuthorityName {
-        &self.terms.name
-    }
-
-    fn kind(&self) -> AuthorityKind {
-        AuthorityKind::Endpoint
-    }
-
-    fn time_limit(&self) -> Duration {
-        self.terms.time_limit
-    }
-
-    fn keeps_answers_for(&self) -> Option<Duration> {
-        self.terms.keeps_answers_for
-    }
-
-    fn decide<'a>(
-        &'a self,
-        question: &'a AuthorityQuestion<'a>,
-    ) -> BoxFuture<'a, Result<AuthorityAnswer, AuthorityFault>> {
-        Box::pin(self.ask(question))
     }
 }
 

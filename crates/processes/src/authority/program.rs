@@ -1,12 +1,12 @@
 //! An authority that is a program: it reads the question as one line of JSON and answers with an exit code and JSON.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use serde::Deserialize;
-use toolpost_core::{AuthorityAnswer, AuthorityFault, AuthorityQuestion, DecisionAuthority};
-use toolpost_model::{AuthorityKind, AuthorityName, Behavior, BoxFuture};
+use toolpost_core::{AuthorityAnswer, AuthorityFault, AuthorityQuestion};
+use toolpost_model::Behavior;
 
-use super::{AuthorityProblem, AuthorityTerms};
+use super::AuthorityProblem;
 use crate::{
     children::Children,
     hook::{
@@ -19,64 +19,29 @@ use crate::{
 /// How much of an answer that cannot be read a fault quotes.
 const QUOTED: usize = 200;
 
-/// A program that decides.
-pub(super) struct ProgramAuthority {
-    terms: AuthorityTerms,
-    program: AskedProgram,
-}
-
-impl ProgramAuthority {
-    pub(super) fn new(
-        terms: AuthorityTerms,
-        program: ProgramDeclaration,
-        children: Arc<Children>,
-    ) -> Result<Self, AuthorityProblem> {
-        if program
-            .argv
-            .first()
-            .is_none_or(|word| word.trim().is_empty())
-        {
-            return Err(AuthorityProblem::NoProgram);
-        }
-        Ok(Self {
-            terms,
-            program: AskedProgram::new(program, children)?,
-        })
+/// The program that a declaration names.
+pub(super) fn asked(
+    program: ProgramDeclaration,
+    children: Arc<Children>,
+) -> Result<AskedProgram, AuthorityProblem> {
+    match program.names_program() {
+        true => Ok(AskedProgram::new(program, children)?),
+        false => Err(AuthorityProblem::NoProgram),
     }
 }
 
-impl DecisionAuthority for ProgramAuthority {
-    fn name(&self) -> &AuthorityName {
-        &self.terms.name
-    }
-
-    fn kind(&self) -> AuthorityKind {
-        AuthorityKind::Program
-    }
-
-    fn time_limit(&self) -> Duration {
-        self.terms.time_limit
-    }
-
-    fn keeps_answers_for(&self) -> Option<Duration> {
-        self.terms.keeps_answers_for
-    }
-
-    fn decide<'a>(
-        &'a self,
-        question: &'a AuthorityQuestion<'a>,
-    ) -> BoxFuture<'a, Result<AuthorityAnswer, AuthorityFault>> {
-        Box::pin(async move {
-            let mut input = question.to_json().to_string().into_bytes();
-            input.push(b'\n');
-            let ran = self
-                .program
-                .run(input)
-                .await
-                .map_err(|error| AuthorityFault(error.0))?;
-            read(&ran)
-        })
-    }
+/// Puts a question to a program that decides.
+pub(super) async fn ask(
+    program: &AskedProgram,
+    question: &AuthorityQuestion<'_>,
+) -> Result<AuthorityAnswer, AuthorityFault> {
+    let mut input = question.to_json().to_string().into_bytes();
+    input.push(b'\n');
+    let ran = program
+        .run(input)
+        .await
+        .map_err(|error| AuthorityFault(error.0))?;
+    read(&ran)
 }
 
 /// The JSON form. A key that is not one of these is a fault: a slip must not pass for a decision.

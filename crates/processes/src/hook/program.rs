@@ -9,22 +9,30 @@ use toolpost_sandbox::{Confines, SandboxRoot, StderrTarget, Stdin};
 use super::process::{self, HookProcessOutput};
 use crate::{
     children::{ChildProcessSpec, Children},
-    environment::EnvironmentRefusal,
+    environment::{EnvironmentRefusal, variable_pairs},
 };
 
 /// What the operator says of a program that is asked about calls.
 #[derive(Clone, Debug)]
-pub(crate) struct ProgramDeclaration {
+pub struct ProgramDeclaration {
     /// The program and its arguments. No shell reads them.
-    pub(crate) argv: Vec<String>,
+    pub argv: Vec<String>,
     /// What it may do.
-    pub(crate) profile: SandboxProfile,
+    pub profile: SandboxProfile,
     /// Folders it may write, whatever else its profile lets it write.
-    pub(crate) writable: Vec<PathBuf>,
+    pub writable: Vec<PathBuf>,
     /// Further files and folders it may read: usually its own script.
-    pub(crate) readable: Vec<PathBuf>,
+    pub readable: Vec<PathBuf>,
     /// Variables beside those that every child gets.
-    pub(crate) environment: BTreeMap<String, String>,
+    pub environment: BTreeMap<String, String>,
+}
+
+impl ProgramDeclaration {
+    /// Whether there is anything to run.
+    pub(crate) fn names_program(&self) -> bool {
+        let program = self.argv.first();
+        program.is_some_and(|program| !program.trim().is_empty())
+    }
 }
 
 /// A program that can be started.
@@ -48,11 +56,7 @@ impl AskedProgram {
     }
 
     fn environment(&self) -> Result<Vec<(OsString, OsString)>, EnvironmentRefusal> {
-        let own = self
-            .declaration
-            .environment
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()));
+        let own = variable_pairs(&self.declaration.environment);
         self.children.settings().environment.with(own)
     }
 

@@ -150,36 +150,23 @@ fn declared(
             writable,
             environment,
         } => {
-            let missing = |path: &Path, source| AuthoritiesError::Missing {
-                place: authority.place.clone(),
-                authority: authority.name.to_string(),
-                path: path.to_owned(),
-                source,
-            };
-            // What is missing would be missed at the first call only.
-            let program = command
-                .first()
-                .map(Path::new)
-                .filter(|program| program.is_absolute());
-            for file in files.iter().map(PathBuf::as_path).chain(program) {
-                file.canonicalize().map_err(|error| missing(file, error))?;
-            }
-            let named = &config.environment.variables;
-            let variables = environment
-                .iter()
-                .filter_map(|name| named.get_key_value(name));
-            let writable = writable
-                .iter()
-                .map(|path| path.canonicalize().map_err(|error| missing(path, error)));
-            AuthorityReach::Program {
-                argv: command.clone(),
+            let wanted = hooks::ConfiguredProgram {
+                command,
+                files,
                 profile: *profile,
-                writable: writable.collect::<Result<_, _>>()?,
-                readable: hooks::files_among(command).collect(),
-                environment: variables
-                    .map(|(name, value)| (name.clone(), value.clone()))
-                    .collect(),
-            }
+                writable,
+                environment,
+            };
+            let program =
+                wanted
+                    .declared(config)
+                    .map_err(|(path, source)| AuthoritiesError::Missing {
+                        place: authority.place.clone(),
+                        authority: authority.name.to_string(),
+                        path,
+                        source,
+                    })?;
+            AuthorityReach::Program(program)
         }
     };
     Ok(AuthorityDeclaration {

@@ -7,7 +7,10 @@ use std::{
 
 use toolpost_config::{HookConfig, HostConfig};
 use toolpost_core::{Concern, ConcernError, Hook};
-use toolpost_processes::{HookDeclaration, HookDeclarationError, HookParts, command_hooks};
+use toolpost_model::SandboxProfile;
+use toolpost_processes::{
+    HookDeclaration, HookDeclarationError, HookParts, ProgramDeclaration, command_hooks,
+};
 use toolpost_sandbox::Launcher;
 use toolpost_store::DataDir;
 
@@ -114,21 +117,6 @@ pub(super) fn hooks(
 }
 
 fn declared(hook: &HookConfig, config: &HostConfig) -> Result<HookDeclaration, HooksError> {
-    let named = &config.environment.variables;
-    let variables = hook
-        .environment
-        .iter()
-        .filter_map(|name| named.get_key_value(name));
-    let missing = |path: &Path, source| HooksError::Missing {
-        place: hook.place.clone(),
-        hook: hook.name.clone(),
-        path: path.to_owned(),
-        source,
-    };
-    let writable = hook
-        .writable
-        .iter()
-        .map(|path| path.canonicalize().map_err(|error| missing(path, error)));
     let mut concern = Concern::with_tools(hook.tools.clone());
     if let Some(when) = &hook.when {
         concern = concern
@@ -139,27 +127,75 @@ fn declared(hook: &HookConfig, config: &HostConfig) -> Result<HookDeclaration, H
                 source,
             })?;
     }
-    // What is missing would be missed at the first call only.
-    let program = hook
-        .command
-        .first()
-        .map(Path::new)
-        .filter(|program| program.is_absolute());
-    for file in hook.files.iter().map(PathBuf::as_path).chain(program) {
-        file.canonicalize().map_err(|error| missing(file, error))?;
-    }
+    let wanted = ConfiguredProgram {
+        command: &hook.command,
+        files: &hook.files,
+        profile: hook.profile,
+        writable: &hook.writable,
+        environment: &hook.environment,
+    };
+    let program = wanted
+        .declared(config)
+        .map_err(|(path, source)| HooksError::Missing {
+            place: hook.place.clone(),
+            hook: hook.name.clone(),
+            path,
+            source,
+        })?;
     Ok(HookDeclaration {
         name: hook.name.clone(),
         events: hook.events.clone(),
         concern,
-        argv: hook.command.clone(),
+        argv: program.argv,
         standing: hook.standing,
         time_limit: hook.timeout,
-        profile: hook.profile,
-        writable: writable.collect::<Result<_, _>>()?,
-        readable: files_among(&hook.command).collect(),
-        environment: variables
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect(),
+        profile: program.profile,
+        writable: program.writable,
+        readable: program.readable,
+        environment: program.environment,
     })
+}
+
+/// A program that is asked about calls, as the configuration has it.
+pub(super) struct ConfiguredProgram<'a> {
+    pub(super) command: &'a [String],
+    pub(super) files: &'a [PathBuf],
+    pub(super) profile: SandboxProfile,
+    pub(super) writable: &'a [PathBuf],
+    /// The names of its variables.
+    pub(super) environment: &'a [String],
+}
+
+impl ConfiguredProgram<'_> {
+    /// Fails with a path that is missing, which would be missed at the first call only.
+    pub(super) fn declared(
+        self,
+        config: &HostConfig,
+    ) -> Result<ProgramDeclaration, (PathBuf, std::io::Error)> {
+        let found = |path: &Path| {
+            path.canonicalize()
+                .map_err(|error| (path.to_owned(), error))
+        };
+        let program = self.command.first().map(Path::new);
+        let program = program.filter(|program| program.is_absolute());
+        for file in self.files.iter().map(PathBuf::as_path).chain(program) {
+            found(file)?;
+        }
+        let named = &config.environment.variables;
+        let variables = self.environment.iter();
+        let variables = variables.filter_map(|name| named.get_key_value(name));
+        Ok(ProgramDeclaration {
+            argv: self.command.to_vec(),
+            profile: self.profile,
+            writable: self
+                .writable
+                .iter()
+                .map(|path| found(path))
+                .collect::<Result<_, _>>()?,
+            readable: files_among(self.command).collect(),
+            environment: variables
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        })
+    }
 }
