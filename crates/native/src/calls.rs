@@ -11,13 +11,13 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolpost_model::{
-    ArtifactRef, CallInput, CallReport, ClassFact, Declaration, Disposition, DynTool, EffectClass,
-    Effects, InputRefusal, InvocationId, LoadingStrategy, Redactions, ResultContent, RiskLevel,
-    ToolError, ToolFailure, ToolId, ToolKind, ToolOutput, schema_of,
+    ArtifactRef, CallInput, CallReport, Declaration, Disposition, DynTool, EffectClass, Effects,
+    InputRefusal, InvocationId, LoadingStrategy, Redactions, ResultContent, ToolError, ToolFailure,
+    ToolKind, ToolOutput,
 };
 
 use self::{call_cancel::CallCancel, call_result::CallResultTool};
-use super::literal;
+use super::declaration;
 
 /// The tools.
 pub(super) fn tools() -> Vec<Arc<dyn DynTool>> {
@@ -26,18 +26,17 @@ pub(super) fn tools() -> Vec<Arc<dyn DynTool>> {
 
 /// What both have in common. Deferred: only who starts calls in the background needs them.
 fn declare<In: JsonSchema>(name: &str, description: &str) -> Declaration {
-    let mut declaration = Declaration::new(literal(ToolId::new("calls", name)), description);
-    declaration.kind = ToolKind::Result;
-    declaration.toolkit = "calls".to_owned();
+    let class = EffectClass::Read;
+    let mut declaration = declaration::declare::<In, CallStatusResult>(
+        ToolKind::Result,
+        "calls",
+        name,
+        description,
+        class,
+    );
     declaration.loading = LoadingStrategy::Deferred;
-    declaration.input.schema = Arc::new(schema_of::<In>());
-    declaration.output.schema = Some(Arc::new(schema_of::<CallStatusResult>()));
     declaration.tags = vec!["calls".to_owned(), "background".to_owned()];
-    let interface = &mut declaration.interface;
-    interface.safety.class = ClassFact::Always(EffectClass::Read);
-    interface.permission.risk = RiskLevel::Low;
-    interface.execution.idempotent = true;
-    interface.rendering.subject_argument = Some("invocation_id".to_owned());
+    declaration.interface.rendering.subject_argument = Some("invocation_id".to_owned());
     declaration
 }
 

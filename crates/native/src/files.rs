@@ -14,6 +14,7 @@ mod incoming;
 mod lines;
 mod list_directory;
 mod move_file;
+mod read_error;
 mod read_file;
 mod write_file;
 mod writing;
@@ -24,11 +25,9 @@ use std::{
 };
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 use toolpost_model::{
-    AccessKind, CallInput, CancelSupport, ClassFact, Declaration, DynTool, EffectClass, Effects,
-    ExecutionKind, InputRefusal, ResourceAccess, ResourceKey, RiskLevel, ToolId, ToolKind,
-    schema_of,
+    AccessKind, CancelSupport, Declaration, DynTool, EffectClass, Effects, ExecutionKind,
+    InputRefusal, ResourceAccess, ResourceKey, ToolKind,
 };
 use toolpost_processes::{
     LastLink, PathTarget, PlaceCaution, PlaceEffect, Workspace, cautioned, folders_in_the_making,
@@ -40,19 +39,19 @@ pub(super) use self::{
     read_file::LineWindow,
 };
 
-use super::literal;
+use super::{declaration, workspace_tool::on_workspace};
 
 /// The file tools, all on one workspace.
-pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
+pub(super) fn tools(workspace: &Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
     vec![
-        Arc::new(read_file::ReadFile::new(workspace.clone())),
-        Arc::new(write_file::WriteFile::new(workspace.clone())),
-        Arc::new(edit_file::EditFile::new(workspace.clone())),
-        Arc::new(apply_patch::ApplyPatch::new(workspace.clone())),
-        Arc::new(move_file::MoveFile::new(workspace.clone())),
-        Arc::new(delete_file::DeleteFile::new(workspace.clone())),
-        Arc::new(list_directory::ListDirectory::new(workspace.clone())),
-        Arc::new(file_info::FileInfo::new(workspace)),
+        on_workspace::<read_file::ReadFile>(workspace),
+        on_workspace::<write_file::WriteFile>(workspace),
+        on_workspace::<edit_file::EditFile>(workspace),
+        on_workspace::<apply_patch::ApplyPatch>(workspace),
+        on_workspace::<move_file::MoveFile>(workspace),
+        on_workspace::<delete_file::DeleteFile>(workspace),
+        on_workspace::<list_directory::ListDirectory>(workspace),
+        on_workspace::<file_info::FileInfo>(workspace),
     ]
 }
 
@@ -62,34 +61,18 @@ fn declare<In: JsonSchema, Out: JsonSchema>(
     description: &str,
     access: ResourceAccess,
 ) -> Declaration {
-    let mut declaration = Declaration::new(literal(ToolId::new("files", name)), description);
-    declaration.kind = ToolKind::File;
-    declaration.toolkit = "files".to_owned();
-    declaration.input.schema = Arc::new(schema_of::<In>());
-    declaration.output.schema = Some(Arc::new(schema_of::<Out>()));
+    let (class, reach) = match access {
+        ResourceAccess::Read => (EffectClass::Read, AccessKind::FileRead),
+        ResourceAccess::Write => (EffectClass::Write, AccessKind::FileWrite),
+    };
+    let mut declaration =
+        declaration::declare::<In, Out>(ToolKind::File, "files", name, description, class);
+    declaration.tags = vec!["files".to_owned(), class.as_str().to_owned()];
     let interface = &mut declaration.interface;
     interface.execution.kind = ExecutionKind::EmbeddedRuntime;
     interface.execution.cancel = CancelSupport::Cooperative;
     interface.rendering.subject_argument = Some("path".to_owned());
-    let (class, risk, reach, tag) = match access {
-        ResourceAccess::Read => (
-            EffectClass::Read,
-            RiskLevel::Low,
-            AccessKind::FileRead,
-            "read",
-        ),
-        ResourceAccess::Write => (
-            EffectClass::Write,
-            RiskLevel::Medium,
-            AccessKind::FileWrite,
-            "write",
-        ),
-    };
-    interface.safety.class = ClassFact::Always(class);
-    interface.permission.risk = risk;
     interface.permission.access = vec![reach];
-    interface.execution.idempotent = access == ResourceAccess::Read;
-    declaration.tags = vec!["files".to_owned(), tag.to_owned()];
     declaration
 }
 
@@ -107,20 +90,6 @@ fn tell_roots(declaration: &mut Declaration, workspace: &Workspace) {
         let more = format!(" Absolute paths beneath {} work too.", told.join(" and "));
         declaration.description.push_str(&more);
     }
-}
-
-/// Reads the arguments without copying them: content may be megabytes, and three stages look at it.
-pub(super) fn arguments<'a, A: Deserialize<'a>>(
-    input: &'a CallInput,
-) -> Result<A, serde_json::Error> {
-    A::deserialize(input.arguments().value())
-}
-
-/// The same for `check`, where a misfit is a refusal.
-pub(super) fn checked_arguments<'a, A: Deserialize<'a>>(
-    input: &'a CallInput,
-) -> Result<A, InputRefusal> {
-    arguments(input).map_err(|error| InputRefusal::invalid("", error.to_string()))
 }
 
 /// What a tool that only reads `path` touches: the real place, however the path spells it.
@@ -240,6 +209,13 @@ fn with_caution(workspace: &Workspace, effects: Effects, caution: PlaceCaution) 
             effects.with_path_caution(key(workspace, &caution.place), caution.text)
         }
     }
+}
+
+/// Adds all reasons that were found.
+fn with_cautions(workspace: &Workspace, effects: Effects, found: Vec<PlaceCaution>) -> Effects {
+    found.into_iter().fold(effects, |effects, caution| {
+        with_caution(workspace, effects, caution)
+    })
 }
 
 /// Adds a reason to look where all that is changed together makes a repository, of which each change by itself is only

@@ -14,15 +14,13 @@ mod request_headers;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 use toolpost_model::{
-    AccessKind, ArgumentKind, ArgumentMeaning, CallInput, CancelSupport, ClassFact, Declaration,
-    DynTool, EffectClass, ExecutionKind, InputRefusal, ResourceKey, RiskLevel, ToolId, ToolKind,
-    schema_of,
+    AccessKind, ArgumentKind, ArgumentMeaning, CancelSupport, Declaration, DynTool, EffectClass,
+    ExecutionKind, InputRefusal, ResourceKey, ToolKind,
 };
 use toolpost_processes::{Clients, HttpTarget, NetworkSettings, Workspace};
 
-use super::literal;
+use super::declaration;
 
 /// The longest time a call may give itself.
 const LONGEST_SECONDS: u64 = 300;
@@ -49,11 +47,9 @@ struct HttpToolNetwork {
 
 /// What both tools have in common.
 fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> Declaration {
-    let mut declaration = Declaration::new(literal(ToolId::new("http", name)), description);
-    declaration.kind = ToolKind::Http;
-    declaration.toolkit = "http".to_owned();
-    declaration.input.schema = Arc::new(schema_of::<In>());
-    declaration.output.schema = Some(Arc::new(schema_of::<Out>()));
+    let class = EffectClass::Network;
+    let mut declaration =
+        declaration::declare::<In, Out>(ToolKind::Http, "http", name, description, class);
     declaration.tags = vec!["http".to_owned(), "network".to_owned()];
     let interface = &mut declaration.interface;
     interface.execution.kind = ExecutionKind::EmbeddedRuntime;
@@ -61,8 +57,6 @@ fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> De
     interface.execution.streaming = true;
     interface.execution.timeout_ms = Some(TIMEOUT_MS);
     interface.rendering.subject_argument = Some("url".to_owned());
-    interface.safety.class = ClassFact::Always(EffectClass::Network);
-    interface.permission.risk = RiskLevel::Medium;
     interface.permission.access = vec![AccessKind::Network];
     interface.permission.arguments = vec![ArgumentMeaning::of("url", ArgumentKind::Url)];
     declaration
@@ -78,14 +72,6 @@ fn key(target: &HttpTarget) -> ResourceKey {
         "url",
         &format!("{}://{host}:{port}{}", url.scheme(), url.path()),
     )
-}
-
-fn arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, serde_json::Error> {
-    A::deserialize(input.arguments().value())
-}
-
-fn checked_arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, InputRefusal> {
-    arguments(input).map_err(|error| InputRefusal::invalid("", error.to_string()))
 }
 
 /// A number of seconds that a call may give itself.

@@ -4,15 +4,18 @@
 //! knows the catalog.
 #![warn(missing_docs)]
 
+mod arguments;
 mod calls;
 mod code;
 mod command;
+mod declaration;
 mod echo;
 mod files;
 mod http;
 mod results;
 mod search;
 mod shell;
+mod workspace_tool;
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
@@ -78,8 +81,8 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
         commands,
         program,
     } = parts;
-    let mut tools = files::tools(Arc::clone(&workspace));
-    tools.extend(search::tools(Arc::clone(&workspace)));
+    let mut tools = files::tools(&workspace);
+    tools.extend(search::tools(&workspace));
     tools.extend(http::tools(Arc::clone(&workspace), network));
     let processes = Arc::new(Processes::new(
         spool,

@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use toolpost_model::{
-    ArtifactError, ArtifactId, CallContext, CallInput, CancelSupport, ClassFact, Declaration,
-    DynTool, EffectClass, Effects, ErrorClass, InputRefusal, PersistStrategy, RiskLevel,
-    StoredArtifact, ToolFailure, ToolId, ToolKind, schema_of,
+    ArtifactError, ArtifactId, CallContext, CallInput, CancelSupport, Declaration, DynTool,
+    EffectClass, Effects, ErrorClass, InputRefusal, PersistStrategy, StoredArtifact, ToolFailure,
+    ToolKind,
 };
 use toolpost_processes::Workspace;
 
 use self::{read_result::ReadResultTool, search_result::SearchResult};
-use super::literal;
+use super::declaration;
 
 /// Most text shown at once, in bytes: within what a host shows of a result unless its operator says otherwise.
 const SHOWN_BYTES: usize = 48 << 10;
@@ -37,16 +37,11 @@ pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
 
 /// What both have in common.
 fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> Declaration {
-    let mut declaration = Declaration::new(literal(ToolId::new("results", name)), description);
-    declaration.kind = ToolKind::Result;
-    declaration.toolkit = "results".to_owned();
-    declaration.input.schema = Arc::new(schema_of::<In>());
-    declaration.output.schema = Some(Arc::new(schema_of::<Out>()));
+    let class = EffectClass::Read;
+    let mut declaration =
+        declaration::declare::<In, Out>(ToolKind::Result, "results", name, description, class);
     declaration.tags = vec!["results".to_owned(), "read".to_owned()];
     let interface = &mut declaration.interface;
-    interface.safety.class = ClassFact::Always(EffectClass::Read);
-    interface.permission.risk = RiskLevel::Low;
-    interface.execution.idempotent = true;
     interface.execution.cancel = CancelSupport::Cooperative;
     interface.rendering.subject_argument = Some("ref".to_owned());
     interface.persistence.strategy = PersistStrategy::NeverPersist;

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use toolpost_model::{
-    AccessKind, CancelSupport, ClassFact, Declaration, DynTool, EffectClass, ExecutionKind,
-    InputRefusal, RiskLevel, ToolId, ToolKind, schema_of,
+    AccessKind, CancelSupport, Declaration, DynTool, EffectClass, ExecutionKind, InputRefusal,
+    ToolKind,
 };
 use toolpost_processes::Workspace;
 
@@ -27,7 +27,7 @@ pub(super) use self::{
     grep::{GrepLine, listing},
     text::{TextSearch, search_text},
 };
-use super::literal;
+use super::{declaration, workspace_tool::on_workspace};
 
 /// How far `offset` and `limit` together may reach: that many hits are held to find the newest.
 const REACH: usize = 50_000;
@@ -35,28 +35,23 @@ const REACH: usize = 50_000;
 const PAGE_BYTES: usize = 1 << 20;
 
 /// The search tools, on one workspace.
-pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
+pub(super) fn tools(workspace: &Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
     vec![
-        Arc::new(glob::GlobTool::new(workspace.clone())),
-        Arc::new(grep::Grep::new(workspace)),
+        on_workspace::<glob::GlobTool>(workspace),
+        on_workspace::<grep::Grep>(workspace),
     ]
 }
 
 /// What both have in common. `In` and `Out` give the schemas.
 fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> Declaration {
-    let mut declaration = Declaration::new(literal(ToolId::new("search", name)), description);
-    declaration.kind = ToolKind::File;
-    declaration.toolkit = "search".to_owned();
-    declaration.input.schema = Arc::new(schema_of::<In>());
-    declaration.output.schema = Some(Arc::new(schema_of::<Out>()));
+    let class = EffectClass::Read;
+    let mut declaration =
+        declaration::declare::<In, Out>(ToolKind::File, "search", name, description, class);
     declaration.tags = vec!["search".to_owned(), "files".to_owned(), "read".to_owned()];
     let interface = &mut declaration.interface;
     interface.execution.kind = ExecutionKind::EmbeddedRuntime;
     interface.execution.cancel = CancelSupport::Cooperative;
-    interface.execution.idempotent = true;
     interface.rendering.subject_argument = Some("pattern".to_owned());
-    interface.safety.class = ClassFact::Always(EffectClass::Read);
-    interface.permission.risk = RiskLevel::Low;
     interface.permission.access = vec![AccessKind::FileRead];
     declaration
 }
@@ -103,11 +98,6 @@ fn page_of(hits: &[Hit], offset: usize) -> impl Iterator<Item = &Hit> {
         bytes += hit.place.as_os_str().len();
         before == 0 || bytes <= PAGE_BYTES
     })
-}
-
-/// Whether a count is not worth telling.
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// "1 file", "2 files".

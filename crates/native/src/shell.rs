@@ -23,8 +23,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use toolpost_model::{
-    AccessKind, CancelSupport, ClassFact, Declaration, DynTool, EffectClass, ExecutionKind,
-    RiskLevel, ToolId, ToolKind, schema_of,
+    AccessKind, CancelSupport, Declaration, DynTool, EffectClass, ExecutionKind, ToolKind,
 };
 use toolpost_processes::Children;
 
@@ -32,13 +31,13 @@ pub(super) use self::{
     log::OutputLog,
     processes::{ProcessOrigin, Processes},
     report::{FinishedProcessRun, ProcessRunReport, ProcessRunSummary},
-    run::{ProcessOutputPipe, run_to_end},
+    run::{ProcessOutputPipe, StartedProcess, run_to_end},
     shown::{OutputSource, ShownLimits, shown},
     told::{add_line, ending},
 };
 pub use spool::SpoolDirectory;
 
-use super::literal;
+use super::declaration;
 
 /// The tools, all on the same processes.
 pub(super) fn tools(children: &Arc<Children>, processes: &Arc<Processes>) -> Vec<Arc<dyn DynTool>> {
@@ -66,28 +65,15 @@ fn declare<In: JsonSchema, Out: JsonSchema>(
     description: &str,
     class: EffectClass,
 ) -> Declaration {
-    let mut declaration = Declaration::new(literal(ToolId::new("shell", name)), description);
-    declaration.kind = ToolKind::Shell;
-    declaration.toolkit = "shell".to_owned();
-    declaration.input.schema = Arc::new(schema_of::<In>());
-    declaration.output.schema = Some(Arc::new(schema_of::<Out>()));
+    let mut declaration =
+        declaration::declare::<In, Out>(ToolKind::Shell, "shell", name, description, class);
     declaration.tags = vec!["shell".to_owned(), class.as_str().to_owned()];
     let interface = &mut declaration.interface;
-    interface.safety.class = ClassFact::Always(class);
     interface.execution.kind = ExecutionKind::Shell;
     interface.execution.cancel = CancelSupport::Cooperative;
     interface.rendering.subject_argument = Some("process_id".to_owned());
-    interface.execution.idempotent = class == EffectClass::Read;
-    let reads = class == EffectClass::Read;
-    interface.permission.risk = if reads {
-        RiskLevel::Low
-    } else {
-        RiskLevel::High
-    };
-    interface.permission.access = if reads {
-        Vec::new()
-    } else {
-        vec![AccessKind::CodeExecution]
-    };
+    if class != EffectClass::Read {
+        interface.permission.access = vec![AccessKind::CodeExecution];
+    }
     declaration
 }

@@ -40,7 +40,7 @@ pub use output::{OutputEvents, PrintableText, clean, rendered, whole_characters}
 pub use workspace::{
     CallStopError, ExistingPathEntry, FileWorkInterruption, LastLink, PathError, PathRefusal,
     PathTarget, PlaceCaution, PlaceEffect, ProtectedPath, Protection, ProtectionPatternError,
-    StopSign, Workspace, WorkspaceError, cautions_beneath, digest, folders_in_the_making, io_code,
-    link_unnamed, on_worker, open_directory, open_listing, open_regular, open_unnamed, read_link,
-    relative, require_all, shown, special, sync_directory,
+    ReadableTarget, StopSign, Workspace, WorkspaceError, cautions_beneath, digest,
+    folders_in_the_making, io_code, link_unnamed, on_worker, open_directory, open_listing,
+    open_regular, open_unnamed, read_link, relative, require_all, shown, special, sync_directory,
 };

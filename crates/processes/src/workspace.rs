@@ -29,7 +29,7 @@ use toolpost_model::{InputRefusal, ResourceAccess};
 
 pub use self::{
     failure::{PathError, io_code, special},
-    locate::{LastLink, PathTarget},
+    locate::{LastLink, PathTarget, ReadableTarget},
     named::{ExistingPathEntry, cautions_beneath, require_all},
     names::{relative, shown},
     open::{
@@ -192,7 +192,14 @@ impl Workspace {
         }
     }
 
-    /// `request_change` as `check` reports it, where the argument is called `path`.
+    /// `request` as `check` reports it, where the argument is called `path`.
+    pub fn check_path(&self, given: &str) -> Result<(), InputRefusal> {
+        self.request(given)
+            .map(|_| ())
+            .map_err(PathRefusal::into_refusal)
+    }
+
+    /// The same for `request_change`.
     pub fn check_change(&self, given: &str) -> Result<RequestedPath, InputRefusal> {
         self.request_change(given)
             .map_err(PathRefusal::into_refusal)

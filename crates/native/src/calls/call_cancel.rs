@@ -8,6 +8,7 @@ use toolpost_model::{
 };
 
 use super::{check_id, declare, effects, id_of, told};
+use crate::arguments::read_arguments;
 
 pub(super) struct CallCancel;
 
@@ -42,10 +43,7 @@ impl Tool for CallCancel {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments = call
-            .input
-            .to()
-            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments = read_arguments(&call.input)?;
         told(
             call.context
                 .cancel_call(id_of(&arguments.invocation_id)?)

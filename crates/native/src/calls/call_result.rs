@@ -11,6 +11,7 @@ use toolpost_model::{
 };
 
 use super::{check_id, declare, effects, id_of, told};
+use crate::arguments::read_arguments;
 
 /// Left of the call's own time, so that it can still answer.
 const MARGIN: Duration = Duration::from_millis(500);
@@ -58,10 +59,7 @@ impl Tool for CallResultTool {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments = call
-            .input
-            .to()
-            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments = read_arguments(&call.input)?;
         let left = call
             .context
             .deadline()

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use toolpost_model::{
     AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass,
     Effects, ErrorClass, ExecutionKind, InputRefusal, RiskLevel, SandboxPlan, SandboxProfile, Tool,
-    ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput, schema_of,
+    ToolCall, ToolFailure, ToolKind, ToolOutput,
 };
 
 use super::{
@@ -21,7 +21,10 @@ use super::{
     python3,
     report::{self, CodeStopReason, RunResult},
 };
-use crate::literal;
+use crate::{
+    arguments::{checked_arguments, read_arguments},
+    declaration::declare,
+};
 
 /// Longest code.
 const CODE_BYTES: usize = 256 << 10;
@@ -153,16 +156,18 @@ async fn corpse(lease: Lease, broken: CodeConversationError) -> CodeStopReason {
 
 impl Tool for RunCode {
     fn declaration(&self) -> Declaration {
-        let mut declaration =
-            Declaration::new(literal(ToolId::new("code", "run_code")), DESCRIPTION);
+        let mut declaration = declare::<Arguments<'_>, RunResult>(
+            ToolKind::Code,
+            "code",
+            "run_code",
+            DESCRIPTION,
+            EffectClass::Unknown,
+        );
         declaration.title = Some("Run code".to_owned());
         declaration.search_hint =
             "python script execute evaluate compute calculate program loop batch many calls"
                 .to_owned();
-        declaration.kind = ToolKind::Code;
-        declaration.toolkit = "code".to_owned();
         declaration.tags = vec!["code".to_owned(), "execute".to_owned()];
-        declaration.input.schema = std::sync::Arc::new(schema_of::<Arguments<'_>>());
         declaration.input.examples = vec![
             json!({
                 "code": "counts = {}\nfor hit in grep(pattern=\"TODO\")[\"matches\"]:\n    \
@@ -178,7 +183,6 @@ impl Tool for RunCode {
             json!({ "code": "import statistics\nstatistics.stdev(numbers)", "language": "python3",
                     "inputs": { "numbers": [1.5, 2.5, 4.0] } }),
         ];
-        declaration.output.schema = Some(std::sync::Arc::new(schema_of::<RunResult>()));
         let interface = &mut declaration.interface;
         interface.safety.class = ClassFact::ByInput;
         interface.permission.risk = RiskLevel::Medium;
@@ -191,8 +195,7 @@ impl Tool for RunCode {
     }
 
     fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
-        let arguments =
-            arguments(input).map_err(|error| InputRefusal::invalid("", error.to_string()))?;
+        let arguments: Arguments<'_> = checked_arguments(input)?;
         if arguments.code.trim().is_empty() {
             return Err(InputRefusal::invalid(
                 "/code",
@@ -240,18 +243,20 @@ impl Tool for RunCode {
     }
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
-        Some(match arguments(input).ok()?.language {
-            // The code can do nothing by itself; but a second run would make its calls a second time.
-            CodeLanguage::Python => Effects {
-                idempotent: false,
-                ..Effects::of(EffectClass::Read)
+        Some(
+            match read_arguments::<Arguments<'_>>(input).ok()?.language {
+                // The code can do nothing by itself; but a second run would make its calls a second time.
+                CodeLanguage::Python => Effects {
+                    idempotent: false,
+                    ..Effects::of(EffectClass::Read)
+                },
+                CodeLanguage::Python3 => python3::effects(&self.code.children),
             },
-            CodeLanguage::Python3 => python3::effects(&self.code.children),
-        })
+        )
     }
 
     fn sandbox(&self, input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan> {
-        match arguments(input).ok()?.language {
+        match read_arguments::<Arguments<'_>>(input).ok()?.language {
             // It runs in a worker that reaches nothing but the host.
             CodeLanguage::Python => None,
             CodeLanguage::Python3 => {
@@ -262,8 +267,7 @@ impl Tool for RunCode {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments =
-            arguments(&call.input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments<'_> = read_arguments(&call.input)?;
         let settings = &self.code.settings;
         let asked = InnerCallScope {
             granted: settings.tools.clone(),
@@ -299,8 +303,4 @@ impl Tool for RunCode {
             CodeLanguage::Python3 => python3::run(&self.code.children, order, talk, run).await,
         }
     }
-}
-
-fn arguments(input: &CallInput) -> Result<Arguments<'_>, serde_json::Error> {
-    Arguments::deserialize(input.arguments().value())
 }

@@ -10,14 +10,15 @@ use std::{
 use toolpost_model::{
     AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass,
     Effects, ExecutionKind, ExternalMapping, InputRefusal, Lifecycle, LoadingStrategy,
-    OutputStream, ProgramFile, RiskLevel, SandboxPlan, SandboxProfile, Tool, ToolCall, ToolFailure,
-    ToolId, ToolKind, ToolOutput,
+    OutputStream, ProgramFile, SandboxPlan, SandboxProfile, Tool, ToolCall, ToolFailure, ToolId,
+    ToolKind, ToolOutput,
 };
 use toolpost_processes::{
-    ChildProcessSpec, Children, NameWatch, OutputEvents, PathError, created_paths,
+    ChildProcessSpec, Children, OutputEvents, PathError,
     program_files::{self, CommandStart},
+    variable_pairs,
 };
-use toolpost_sandbox::{Confines, SandboxedProcess, StderrTarget, Stdin};
+use toolpost_sandbox::{StderrTarget, Stdin};
 
 use super::{
     declaration::{CommandDeclaration, CommandOutputFormat},
@@ -28,8 +29,9 @@ use super::{
     values::{ParameterValidator, Values},
 };
 use crate::{
+    declaration::risk_of,
     files::{Touch, change_effects, read_effects},
-    shell::{FinishedProcessRun, ProcessOrigin, ProcessOutputPipe, Processes, run_to_end},
+    shell::{ProcessOrigin, ProcessOutputPipe, Processes, StartedProcess, run_to_end},
 };
 
 /// The end of time for a command without a limit of its own: the host's deadline comes first.
@@ -99,14 +101,10 @@ impl CommandTool {
             })
             .collect::<Result<_, CommandProblem>>()?;
         check_names(&declaration, &argv, stdin.as_ref())?;
-        let variables = declaration
-            .environment
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()));
         children
             .settings()
             .environment
-            .with(variables)
+            .with(variable_pairs(&declaration.environment))
             .map_err(CommandProblem::Environment)?;
         if declaration.success_codes.is_empty() {
             return Err(CommandProblem::NoSuccess);
@@ -159,24 +157,12 @@ impl CommandTool {
         values: &Values<'_>,
         directory: PathBuf,
         context: &CallContext,
-    ) -> Result<(SandboxedProcess, Confines, Option<NameWatch>), ToolFailure> {
-        let variables = self
-            .declaration
-            .environment
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()));
-        let environment = self
-            .children
-            .settings()
-            .environment
-            .for_call(context, variables)
-            .map_err(|refusal| ToolFailure::invalid(refusal.to_string()))?;
-        let confines = self.children.confines(self.profile(), context).await?;
+    ) -> Result<StartedProcess, ToolFailure> {
         let stderr = match self.declaration.output {
             CommandOutputFormat::Text => StderrTarget::WithStdout,
             CommandOutputFormat::Json | CommandOutputFormat::Lines => StderrTarget::Piped,
         };
-        let child = ChildProcessSpec {
+        let child = |environment, confines| ChildProcessSpec {
             argv: values
                 .fill(&self.argv)
                 .into_iter()
@@ -190,10 +176,10 @@ impl CommandTool {
                 Stdin::Null
             },
             stderr,
-            confines: confines.clone(),
+            confines,
         };
-        let watch = self.children.watch_names(confines.profile);
-        Ok((self.children.start(child).await?, confines, watch))
+        let variables = variable_pairs(&self.declaration.environment);
+        StartedProcess::start(&self.children, self.profile(), variables, context, child).await
     }
 }
 
@@ -256,11 +242,7 @@ impl Tool for CommandTool {
         }
         let interface = &mut declaration.interface;
         interface.safety.class = ClassFact::Always(declared.class);
-        interface.permission.risk = match declared.class {
-            EffectClass::Read => RiskLevel::Low,
-            EffectClass::Write | EffectClass::Network => RiskLevel::Medium,
-            EffectClass::Execute | EffectClass::Unknown => RiskLevel::High,
-        };
+        interface.permission.risk = risk_of(declared.class);
         interface.permission.access = vec![AccessKind::CodeExecution];
         interface.execution.kind = ExecutionKind::LocalProcess;
         interface.execution.streaming = true;
@@ -315,8 +297,7 @@ impl Tool for CommandTool {
             directory: &directory,
             search_path,
         };
-        let variables = self.declaration.environment.iter();
-        let variables = variables.map(|(name, value)| (name.as_str(), value.as_str()));
+        let variables = variable_pairs(&self.declaration.environment);
         let lookups = program_files::in_words(&values.fill(&self.argv), variables, &start);
         self.children.program_files(lookups).await
     }
@@ -327,7 +308,7 @@ impl Tool for CommandTool {
             .map_err(|refusal| ToolFailure::of(refusal.class, refusal.message))?;
         values.locate(self.children.workspace())?;
         let directory = self.directory()?;
-        let (mut process, confines, watch) = self
+        let mut started = self
             .start(&values, directory.clone(), &call.context)
             .await?;
         let log = self.processes.new_log();
@@ -336,6 +317,7 @@ impl Tool for CommandTool {
             .stdin
             .as_ref()
             .and_then(|template| values.fill_one(template));
+        let process = &mut started.process;
         let input = process
             .take_stdin()
             .map(|pipe| (pipe, input.unwrap_or_default().into_bytes()));
@@ -359,17 +341,8 @@ impl Tool for CommandTool {
             },
         ];
         let until = Instant::now() + self.declaration.timeout.unwrap_or(NO_LIMIT);
-        let end = run_to_end(&mut process, streams, input, until, &call.context).await;
-        let created = watch.as_ref().map(NameWatch::end).unwrap_or_default();
-        process.note_protected_created(created_paths(created));
-        let ran = FinishedProcessRun {
-            process: &process,
-            confines: &confines,
-            directory: &directory,
-            end,
-            log,
-            created,
-        };
+        let end = run_to_end(process, streams, input, until, &call.context).await;
+        let ran = started.finish(&directory, end, log);
         let command = values.fill(&self.argv).join(" ");
         let origin = ProcessOrigin {
             command,

@@ -5,49 +5,41 @@ mod patch;
 mod plan;
 mod report;
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, Tool, ToolCall,
-    ToolFailure, ToolOutput,
+    Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, ToolFailure, ToolOutput,
 };
-use toolpost_processes::{Workspace, on_worker};
+use toolpost_processes::{StopSign, Workspace};
 
 use self::{
     patch::{FilePatchAction, Patch},
     plan::PatchError,
     report::PatchResult,
 };
-use super::{Touch, arguments, change_effects, checked_arguments, declare, with_repositories};
+use super::{Touch, change_effects, declare, with_repositories};
+use crate::workspace_tool::WorkspaceTool;
 
-pub(super) struct ApplyPatch {
-    workspace: Arc<Workspace>,
-}
+pub(super) struct ApplyPatch;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     /// The patch: either a unified diff as `git diff` makes it, or the form between `*** Begin Patch` and
     /// `*** End Patch` with `*** Add File: PATH`, `*** Update File: PATH` (and `*** Move to: PATH`) and
     /// `*** Delete File: PATH`. Paths are relative to the workspace.
     patch: &'a str,
 }
 
-impl ApplyPatch {
-    pub(super) fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace }
-    }
-}
-
 const ENVELOPE: &str = "*** Begin Patch\n*** Update File: src/main.rs\n@@ fn main() {\n-    run();\n+    run(1);\n*** \
                         Add File: NOTES.md\n+# Notes\n*** Delete File: old.txt\n*** End Patch\n";
 const UNIFIED: &str = "--- a/src/main.rs\n+++ b/src/main.rs\n@@ -3,3 +3,3 @@\n fn main() {\n-    run();\n+    run(1);\n }\n";
 
-impl Tool for ApplyPatch {
-    fn declaration(&self) -> Declaration {
+impl WorkspaceTool for ApplyPatch {
+    type Arguments<'a> = Arguments<'a>;
+
+    fn declaration(_: &Workspace) -> Declaration {
         let mut declaration = declare::<Arguments<'_>, PatchResult>(
             "apply_patch",
             "Adds, changes, moves and deletes files as a patch says. Takes a unified diff (`---`, `+++`, `@@`) or the \
@@ -68,13 +60,11 @@ impl Tool for ApplyPatch {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
-        let arguments: Arguments<'_> = checked_arguments(input)?;
+    fn check(workspace: &Workspace, arguments: &Arguments<'_>) -> Result<(), InputRefusal> {
         let patch = Patch::parse(arguments.patch)
             .map_err(|error| InputRefusal::invalid("/patch", error.to_string()))?;
         for path in patch.paths() {
-            let requested = self
-                .workspace
+            let requested = workspace
                 .request_change(path)
                 .map_err(|refusal| refusal.into_refusal_at("/patch"))?;
             if requested.names_directory() {
@@ -85,8 +75,7 @@ impl Tool for ApplyPatch {
         Ok(())
     }
 
-    fn effects(&self, input: &CallInput) -> Option<Effects> {
-        let arguments: Arguments<'_> = arguments(input).ok()?;
+    fn effects(workspace: &Workspace, arguments: &Arguments<'_>) -> Option<Effects> {
         let patch = Patch::parse(arguments.patch).ok()?;
         let mut effects = Effects::of(EffectClass::Write);
         for file in &patch.files {
@@ -104,24 +93,20 @@ impl Tool for ApplyPatch {
                 FilePatchAction::Delete { .. } => (gone(file.path), None),
             };
             for touch in std::iter::once(touch).chain(second) {
-                effects = change_effects(&self.workspace, effects, touch)?;
+                effects = change_effects(workspace, effects, touch)?;
             }
         }
-        Some(with_repositories(&self.workspace, effects))
+        Some(with_repositories(workspace, effects))
     }
 
-    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let workspace = self.workspace.clone();
-        let input = call.input;
-        on_worker(&self.workspace, call.context, move |stop| {
-            let arguments: Arguments<'_> =
-                arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let patch = Patch::parse(arguments.patch)
-                .map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let changes =
-                plan::apply(&workspace, &patch, stop).map_err(PatchError::into_failure)?;
-            Ok(report::output(changes)?)
-        })
-        .await
+    fn run(
+        workspace: &Workspace,
+        arguments: &Arguments<'_>,
+        stop: &StopSign,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let patch = Patch::parse(arguments.patch)
+            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let changes = plan::apply(workspace, &patch, stop).map_err(PatchError::into_failure)?;
+        Ok(report::output(changes)?)
     }
 }

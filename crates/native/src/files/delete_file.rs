@@ -2,33 +2,29 @@
 
 mod sweep;
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, RiskLevel, Tool,
-    ToolCall, ToolFailure, ToolOutput,
+    Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, RiskLevel, ToolFailure,
+    ToolOutput,
 };
 use toolpost_processes::{
-    ExistingPathEntry, PathError, StopSign, Workspace, cautions_beneath, on_worker, relative,
-    require_all, shown,
+    ExistingPathEntry, PathError, StopSign, Workspace, cautions_beneath, relative, require_all,
+    shown,
 };
 
 use self::sweep::DeleteError;
-use super::{
-    Touch, arguments, change_effects, checked_arguments, declare, entry_type::EntryType,
-    with_caution,
-};
+use super::{Touch, change_effects, declare, entry_type::EntryType, with_cautions};
+use crate::workspace_tool::WorkspaceTool;
 
-pub(super) struct DeleteFile {
-    workspace: Arc<Workspace>,
-}
+pub(super) struct DeleteFile;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     /// Path of the file, directory or link to delete, relative to the workspace.
     path: &'a str,
     /// Delete a directory with all that is in it.
@@ -48,14 +44,10 @@ struct DeleteResult {
     deleted: u64,
 }
 
-impl DeleteFile {
-    pub(super) fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace }
-    }
-}
+impl WorkspaceTool for DeleteFile {
+    type Arguments<'a> = Arguments<'a>;
 
-impl Tool for DeleteFile {
-    fn declaration(&self) -> Declaration {
+    fn declaration(_: &Workspace) -> Declaration {
         let mut declaration = declare::<Arguments<'_>, DeleteResult>(
             "delete_file",
             "Deletes a file, a link or an empty directory; with `recursive` a directory and all that is in it. There is \
@@ -73,58 +65,51 @@ impl Tool for DeleteFile {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
-        let arguments: Arguments<'_> = checked_arguments(input)?;
-        self.workspace.check_change(arguments.path).map(|_| ())
+    fn check(workspace: &Workspace, arguments: &Arguments<'_>) -> Result<(), InputRefusal> {
+        workspace.check_change(arguments.path).map(|_| ())
     }
 
-    fn effects(&self, input: &CallInput) -> Option<Effects> {
-        let arguments: Arguments<'_> = arguments(input).ok()?;
+    fn effects(workspace: &Workspace, arguments: &Arguments<'_>) -> Option<Effects> {
         let touch = Touch::name(arguments.path);
-        let effects = change_effects(&self.workspace, Effects::of(EffectClass::Write), touch)?;
-        match ExistingPathEntry::locate(&self.workspace, arguments.path, |_| false) {
+        let effects = change_effects(workspace, Effects::of(EffectClass::Write), touch)?;
+        match ExistingPathEntry::locate(workspace, arguments.path, |_| false) {
             Ok(named) if named.is_directory() && arguments.recursive => {
                 let place = (&named.parent, named.name.as_os_str());
-                let found = cautions_beneath(&self.workspace, place, &[&named.place]);
-                Some(found.into_iter().fold(effects, |effects, one| {
-                    with_caution(&self.workspace, effects, one)
-                }))
+                let found = cautions_beneath(workspace, place, &[&named.place]);
+                Some(with_cautions(workspace, effects, found))
             }
             Ok(_) | Err(_) => Some(effects),
         }
     }
 
-    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let workspace = self.workspace.clone();
-        let input = call.input;
-        on_worker(&self.workspace, call.context, move |stop| {
-            let arguments: Arguments<'_> =
-                arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let may_see = |place: &Path| stop.may(&workspace, place, ResourceAccess::Read);
-            let named = ExistingPathEntry::locate(&workspace, arguments.path, may_see)
-                .map_err(PathError::into_failure)?;
-            stop.as_decided_beneath(&workspace, (arguments.path, &named), &[&named.place])
-                .and_then(|()| may_delete(&workspace, &arguments, &named, stop))
-                .map_err(PathError::into_failure)?;
-            let deleted = sweep::delete(&workspace, &named, &arguments, stop)
-                .map_err(DeleteError::into_failure)?;
-            let result = DeleteResult {
-                path: relative(&named.place).0.into_owned(),
-                entry_type: EntryType::of(named.file_type()),
-                deleted,
-            };
-            let more = if deleted > 1 {
-                format!(" with {} things in it", deleted - 1)
-            } else {
-                String::new()
-            };
-            let summary = format!("deleted {}{more}", shown(&result.path));
-            let structured = serde_json::to_value(&result)?;
-            Ok(ToolOutput::text(summary.clone())
-                .with_summary(summary)
-                .with_structured(structured))
-        })
-        .await
+    fn run(
+        workspace: &Workspace,
+        arguments: &Arguments<'_>,
+        stop: &StopSign,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let may_see = |place: &Path| stop.may(workspace, place, ResourceAccess::Read);
+        let named = ExistingPathEntry::locate(workspace, arguments.path, may_see)
+            .map_err(PathError::into_failure)?;
+        stop.as_decided_beneath(workspace, (arguments.path, &named), &[&named.place])
+            .and_then(|()| may_delete(workspace, arguments, &named, stop))
+            .map_err(PathError::into_failure)?;
+        let deleted =
+            sweep::delete(workspace, &named, arguments, stop).map_err(DeleteError::into_failure)?;
+        let result = DeleteResult {
+            path: relative(&named.place).0.into_owned(),
+            entry_type: EntryType::of(named.file_type()),
+            deleted,
+        };
+        let more = if deleted > 1 {
+            format!(" with {} things in it", deleted - 1)
+        } else {
+            String::new()
+        };
+        let summary = format!("deleted {}{more}", shown(&result.path));
+        let structured = serde_json::to_value(&result)?;
+        Ok(ToolOutput::text(summary.clone())
+            .with_summary(summary)
+            .with_structured(structured))
     }
 }
 

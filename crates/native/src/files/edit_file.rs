@@ -2,33 +2,29 @@
 
 mod replacement;
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, Tool, ToolCall,
-    ToolFailure, ToolOutput,
+    Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, ToolFailure, ToolOutput,
 };
-use toolpost_processes::{LastLink, StopSign, Workspace, on_worker, shown};
+use toolpost_processes::{LastLink, StopSign, Workspace, shown};
 
 use self::replacement::{EditedText, ExchangeError, Mismatch, Occurrences, TextReplacement};
 use super::{
-    Touch, arguments, change_effects, check_digest, checked_arguments, declare, diff,
+    Touch, change_effects, check_digest, declare, diff,
     writing::{
         CONTENT_BYTES, IfMissing, OldContentNeed, Taking, WriteError, WriteTarget,
         WriteTargetRequest, WrittenFile,
     },
 };
+use crate::workspace_tool::WorkspaceTool;
 
-pub(super) struct EditFile {
-    workspace: Arc<Workspace>,
-}
+pub(super) struct EditFile;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     /// Path of the file, relative to the workspace.
     path: &'a str,
     /// The text to replace, exactly as it stands in the file and without line numbers. It must occur once, unless
@@ -84,14 +80,10 @@ impl EditError {
     }
 }
 
-impl EditFile {
-    pub(super) fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace }
-    }
-}
+impl WorkspaceTool for EditFile {
+    type Arguments<'a> = Arguments<'a>;
 
-impl Tool for EditFile {
-    fn declaration(&self) -> Declaration {
+    fn declaration(_: &Workspace) -> Declaration {
         let mut declaration = declare::<Arguments<'_>, EditResult>(
             "edit_file",
             "Replaces `old_string` by `new_string` in a text file and shows the change as a diff. `old_string` must \
@@ -111,9 +103,8 @@ impl Tool for EditFile {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
-        let arguments: Arguments<'_> = checked_arguments(input)?;
-        let requested = self.workspace.check_change(arguments.path)?;
+    fn check(workspace: &Workspace, arguments: &Arguments<'_>) -> Result<(), InputRefusal> {
+        let requested = workspace.check_change(arguments.path)?;
         if requested.names_directory() {
             let message = format!(
                 "`{}` names a directory; name the file to edit",
@@ -132,26 +123,22 @@ impl Tool for EditFile {
         check_digest(arguments.expected_sha256)
     }
 
-    fn effects(&self, input: &CallInput) -> Option<Effects> {
-        let path = input.arguments().str("path")?;
+    fn effects(workspace: &Workspace, arguments: &Arguments<'_>) -> Option<Effects> {
         change_effects(
-            &self.workspace,
+            workspace,
             Effects::of(EffectClass::Write),
-            Touch::content(path).revealing(),
+            Touch::content(arguments.path).revealing(),
         )
     }
 
-    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let workspace = self.workspace.clone();
-        let input = call.input;
-        on_worker(&self.workspace, call.context, move |stop| {
-            let arguments: Arguments<'_> =
-                arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let (written, edited) =
-                edit(&workspace, &arguments, stop).map_err(EditError::into_failure)?;
-            Ok(output(written, edited)?)
-        })
-        .await
+    fn run(
+        workspace: &Workspace,
+        arguments: &Arguments<'_>,
+        stop: &StopSign,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let (written, edited) =
+            edit(workspace, arguments, stop).map_err(EditError::into_failure)?;
+        Ok(output(written, edited)?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `files.file_info`: what a file is, without its content. Deferred: agents seldom need it, so its schema is
 //! found by search.
 
-use std::{io, path::Path, sync::Arc};
+use std::io;
 
 use jiff::Timestamp;
 use rustix::fs::{FileType, Stat, fstat};
@@ -9,15 +9,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Declaration, Effects, InputRefusal, LoadingStrategy, ResourceAccess, Tool, ToolCall,
-    ToolFailure, ToolOutput, ToolProgress, visible_line,
+    Declaration, Effects, InputRefusal, LoadingStrategy, ResourceAccess, ToolFailure, ToolOutput,
+    ToolProgress, visible_line,
 };
 use toolpost_processes::{
-    CallStopError, FileWorkInterruption, PathError, PathTarget, StopSign, Workspace, digest,
-    io_code, on_worker, open_regular, relative, shown,
+    ReadableTarget, StopSign, Workspace, digest, open_regular, relative, shown,
 };
 
-use super::{arguments, checked_arguments, declare, entry_type::EntryType, read_effects};
+use super::{declare, entry_type::EntryType, read_effects, read_error::FileReadError};
+use crate::workspace_tool::WorkspaceTool;
 
 /// How often progress is told at most.
 const PROGRESS_EVENTS: u64 = 20;
@@ -26,13 +26,11 @@ const PROGRESS_BYTES: u64 = 64 * 1024;
 /// How much is hashed of a file whose size the system does not know, such as one in `/proc`.
 const UNSIZED_BYTES: u64 = 64 * 1024 * 1024;
 
-pub(super) struct FileInfo {
-    workspace: Arc<Workspace>,
-}
+pub(super) struct FileInfo;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     /// Path of the file or directory, relative to the workspace.
     path: &'a str,
 }
@@ -57,37 +55,10 @@ struct Info {
     sha256: Option<String>,
 }
 
-/// Why nothing could be said.
-#[derive(Debug, thiserror::Error)]
-enum InfoError {
-    #[error(transparent)]
-    Path(#[from] PathError),
-    #[error(transparent)]
-    Stopped(#[from] CallStopError),
-    #[error("cannot read `{}`: {source}", shown(.path))]
-    Io { path: String, source: io::Error },
-}
+impl WorkspaceTool for FileInfo {
+    type Arguments<'a> = Arguments<'a>;
 
-impl InfoError {
-    fn into_failure(self) -> ToolFailure {
-        let message = self.to_string();
-        match self {
-            Self::Path(error) => error.into_failure(),
-            Self::Stopped(stopped) => stopped.into_failure(),
-            Self::Io { source, .. } => ToolFailure::new(message).code(io_code(&source)),
-        }
-        .untouched()
-    }
-}
-
-impl FileInfo {
-    pub(super) fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace }
-    }
-}
-
-impl Tool for FileInfo {
-    fn declaration(&self) -> Declaration {
+    fn declaration(_: &Workspace) -> Declaration {
         let mut declaration = declare::<Arguments<'_>, Info>(
             "file_info",
             "Tells what a path is: type, size, permissions, time of the last change and, for a file, the SHA-256 of \
@@ -103,71 +74,47 @@ impl Tool for FileInfo {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
-        let arguments: Arguments<'_> = checked_arguments(input)?;
-        self.workspace
-            .request(arguments.path)
-            .map(|_| ())
-            .map_err(|refusal| refusal.into_refusal())
+    fn check(workspace: &Workspace, arguments: &Arguments<'_>) -> Result<(), InputRefusal> {
+        workspace.check_path(arguments.path)
     }
 
-    fn effects(&self, input: &CallInput) -> Option<Effects> {
-        read_effects(&self.workspace, input.arguments().str("path")?)
+    fn effects(workspace: &Workspace, arguments: &Arguments<'_>) -> Option<Effects> {
+        read_effects(workspace, arguments.path)
     }
 
-    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let workspace = self.workspace.clone();
-        let input = call.input;
-        on_worker(&self.workspace, call.context, move |stop| {
-            let arguments: Arguments<'_> =
-                arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let info = info(&workspace, arguments.path, stop).map_err(InfoError::into_failure)?;
-            Ok(output(&info)?)
-        })
-        .await
+    fn run(
+        workspace: &Workspace,
+        arguments: &Arguments<'_>,
+        stop: &StopSign,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let info = info(workspace, arguments.path, stop).map_err(FileReadError::into_failure)?;
+        Ok(output(&info)?)
     }
 }
 
-fn info(workspace: &Workspace, given: &str, stop: &StopSign) -> Result<Info, InfoError> {
-    let located = workspace.locate(&workspace.request(given).map_err(PathError::from)?)?;
-    stop.require(
-        workspace,
-        (given, &located.whole_path()),
-        ResourceAccess::Read,
-    )?;
-    let path = relative(&located.path).0.into_owned();
-    match located.found {
-        PathTarget::Missing { parent, rest } => {
-            let may_see = |place: &Path| stop.may(workspace, place, ResourceAccess::Read);
-            Err(
-                PathError::not_found(given.to_owned(), (&parent, &located.path), &rest, may_see)
-                    .into(),
-            )
-        }
-        PathTarget::Directory(dir) => match fstat(&dir) {
+fn info(workspace: &Workspace, given: &str, stop: &StopSign) -> Result<Info, FileReadError> {
+    let (place, found) = stop.locate_readable(workspace, given)?;
+    let path = relative(&place).0.into_owned();
+    match found {
+        ReadableTarget::Directory(dir) => match fstat(&dir) {
             Ok(stat) => Ok(describe(path, &stat, None)),
-            Err(error) => Err(InfoError::Io {
-                path,
-                source: error.into(),
-            }),
+            Err(error) => Err(FileReadError::unreadable(&path, io::Error::from(error))),
         },
-        PathTarget::Entry { stat, .. }
+        ReadableTarget::Entry { stat, .. }
             if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile =>
         {
             Ok(describe(path, &stat, None))
         }
-        PathTarget::Entry { parent, name, .. } => {
+        ReadableTarget::Entry { parent, name, .. } => {
             let (mut file, stat) = open_regular(&parent, &name, given)?;
             let mut reporter = Reporter::new(size_of(&stat), stop);
             let limit = match size_of(&stat) {
                 0 => UNSIZED_BYTES,
                 size => size,
             };
-            match digest::of_file(&mut file, limit, stop, |done| reporter.tell(done)) {
-                Ok(sha256) => Ok(describe(path, &stat, sha256)),
-                Err(FileWorkInterruption::Stopped(stopped)) => Err(stopped.into()),
-                Err(FileWorkInterruption::Io(source)) => Err(InfoError::Io { path, source }),
-            }
+            let sha256 = digest::of_file(&mut file, limit, stop, |done| reporter.tell(done))
+                .map_err(|error| FileReadError::unreadable(&path, error))?;
+            Ok(describe(path, &stat, sha256))
         }
     }
 }

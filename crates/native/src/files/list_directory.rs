@@ -2,33 +2,30 @@
 
 mod listing;
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Declaration, Effects, InputRefusal, ResourceAccess, ResultContent, Tool, ToolCall,
-    ToolFailure, ToolOutput, Truncation, visible_line,
+    Declaration, Effects, InputRefusal, ResourceAccess, ResultContent, ToolFailure, ToolOutput,
+    Truncation, visible_line,
 };
-use toolpost_processes::{Workspace, on_worker, shown};
+use toolpost_processes::{StopSign, Workspace, shown};
 
-use self::listing::{DirectoryEntry, DirectoryListing, ListError};
+use self::listing::{DirectoryEntry, DirectoryListing};
 use super::{
-    arguments, checked_arguments, declare, entry_type::EntryType, kept_by_rules, read_effects,
+    declare, entry_type::EntryType, kept_by_rules, read_effects, read_error::FileReadError,
     tell_roots,
 };
+use crate::{declaration::is_zero, workspace_tool::WorkspaceTool};
 
 const MAX_DEPTH: u8 = 5;
 const MAX_LIMIT: usize = 5000;
 
-pub(super) struct ListDirectory {
-    workspace: Arc<Workspace>,
-}
+pub(super) struct ListDirectory;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     /// Path of the directory, relative to the workspace.
     #[serde(default = "root")]
     path: &'a str,
@@ -67,29 +64,24 @@ struct ListResult {
     kept_by_rules: u64,
 }
 
-impl ListDirectory {
-    pub(super) fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace }
-    }
-}
+impl WorkspaceTool for ListDirectory {
+    type Arguments<'a> = Arguments<'a>;
 
-impl Tool for ListDirectory {
-    fn declaration(&self) -> Declaration {
+    fn declaration(workspace: &Workspace) -> Declaration {
         let mut declaration = declare::<Arguments<'_>, ListResult>(
             "list_directory",
             "Lists what is in a directory, sorted by name, `depth` levels down. Directories end in `/`; links show \
              where they point and are not followed.",
             ResourceAccess::Read,
         );
-        tell_roots(&mut declaration, &self.workspace);
+        tell_roots(&mut declaration, workspace);
         declaration.title = Some("List directory".to_owned());
         declaration.search_hint = "ls dir tree folder files browse".to_owned();
         declaration.input.examples = vec![json!({}), json!({ "path": "src", "depth": 2 })];
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
-        let arguments: Arguments<'_> = checked_arguments(input)?;
+    fn check(workspace: &Workspace, arguments: &Arguments<'_>) -> Result<(), InputRefusal> {
         if !(1..=MAX_DEPTH).contains(&arguments.depth) {
             let message = format!(
                 "`{}` is out of range, 1 to {MAX_DEPTH} levels can be shown",
@@ -104,30 +96,21 @@ impl Tool for ListDirectory {
             );
             return Err(InputRefusal::invalid("/limit", message));
         }
-        self.workspace
-            .request(arguments.path)
-            .map(|_| ())
-            .map_err(|refusal| refusal.into_refusal())
+        workspace.check_path(arguments.path)
     }
 
-    fn effects(&self, input: &CallInput) -> Option<Effects> {
-        read_effects(
-            &self.workspace,
-            input.arguments().str("path").unwrap_or(root()),
-        )
+    fn effects(workspace: &Workspace, arguments: &Arguments<'_>) -> Option<Effects> {
+        read_effects(workspace, arguments.path)
     }
 
-    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let workspace = self.workspace.clone();
-        let input = call.input;
-        on_worker(&self.workspace, call.context, move |stop| {
-            let arguments: Arguments<'_> =
-                arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let listing =
-                listing::list(&workspace, &arguments, stop).map_err(ListError::into_failure)?;
-            Ok(output(listing)?)
-        })
-        .await
+    fn run(
+        workspace: &Workspace,
+        arguments: &Arguments<'_>,
+        stop: &StopSign,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let listing =
+            listing::list(workspace, arguments, stop).map_err(FileReadError::into_failure)?;
+        Ok(output(listing)?)
     }
 }
 
@@ -183,10 +166,6 @@ fn output(listing: DirectoryListing) -> Result<ToolOutput, serde_json::Error> {
     } else {
         output
     })
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// One line of the text.

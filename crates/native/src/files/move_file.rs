@@ -2,32 +2,25 @@
 
 mod rename;
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, Tool, ToolCall,
-    ToolFailure, ToolOutput,
+    Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, ToolFailure, ToolOutput,
 };
 use toolpost_processes::{
-    ExistingPathEntry, Workspace, cautions_beneath, on_worker, relative, shown,
+    ExistingPathEntry, StopSign, Workspace, cautions_beneath, relative, shown,
 };
 
 use self::rename::MoveError;
-use super::{
-    Touch, arguments, change_effects, checked_arguments, declare, entry_type::EntryType,
-    with_caution,
-};
+use super::{Touch, change_effects, declare, entry_type::EntryType, with_cautions};
+use crate::workspace_tool::WorkspaceTool;
 
-pub(super) struct MoveFile {
-    workspace: Arc<Workspace>,
-}
+pub(super) struct MoveFile;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     /// Path of the file, directory or link to move, relative to the workspace.
     from: &'a str,
     /// Its whole new path, name included, relative to the workspace.
@@ -54,14 +47,10 @@ struct MoveResult {
     overwritten: bool,
 }
 
-impl MoveFile {
-    pub(super) fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace }
-    }
-}
+impl WorkspaceTool for MoveFile {
+    type Arguments<'a> = Arguments<'a>;
 
-impl Tool for MoveFile {
-    fn declaration(&self) -> Declaration {
+    fn declaration(_: &Workspace) -> Declaration {
         let mut declaration = declare::<Arguments<'_>, MoveResult>(
             "move_file",
             "Moves or renames a file or a directory with all that is in it. `to` is the whole new path: to move `a.txt` \
@@ -80,19 +69,14 @@ impl Tool for MoveFile {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
-        let arguments: Arguments<'_> = checked_arguments(input)?;
+    fn check(workspace: &Workspace, arguments: &Arguments<'_>) -> Result<(), InputRefusal> {
         let at = |at: &'static str| {
             move |refusal: toolpost_processes::PathRefusal| refusal.into_refusal_at(at)
         };
-        let from = self
-            .workspace
+        let from = workspace
             .request_change(arguments.from)
             .map_err(at("/from"))?;
-        let to = self
-            .workspace
-            .request_change(arguments.to)
-            .map_err(at("/to"))?;
+        let to = workspace.request_change(arguments.to).map_err(at("/to"))?;
         match from.lexical() == to.lexical() {
             true => Err(InputRefusal::invalid(
                 "/to",
@@ -102,9 +86,7 @@ impl Tool for MoveFile {
         }
     }
 
-    fn effects(&self, input: &CallInput) -> Option<Effects> {
-        let arguments: Arguments<'_> = arguments(input).ok()?;
-        let workspace = &*self.workspace;
+    fn effects(workspace: &Workspace, arguments: &Arguments<'_>) -> Option<Effects> {
         let effects = Effects::of(EffectClass::Write);
         let effects = change_effects(workspace, effects, Touch::name(arguments.from).revealing())?;
         let to = Touch::name(arguments.to).with_directories(arguments.create_directories);
@@ -120,40 +102,34 @@ impl Tool for MoveFile {
             .locate_name(&requested)
             .map_or_else(|_| requested.lexical(), |to| to.whole_path());
         let found = cautions_beneath(workspace, (&from.parent, &from.name), &[&from.place, &to]);
-        Some(found.into_iter().fold(effects, |effects, one| {
-            with_caution(workspace, effects, one)
-        }))
+        Some(with_cautions(workspace, effects, found))
     }
 
-    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let workspace = self.workspace.clone();
-        let input = call.input;
-        on_worker(&self.workspace, call.context, move |stop| {
-            let arguments: Arguments<'_> =
-                arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let moved =
-                rename::rename(&workspace, &arguments, stop).map_err(MoveError::into_failure)?;
-            let result = MoveResult {
-                from: relative(&moved.from).0.into_owned(),
-                to: relative(&moved.to).0.into_owned(),
-                entry_type: EntryType::of(moved.file_type),
-                overwritten: moved.overwritten,
-            };
-            let over = if result.overwritten {
-                ", replacing what was there"
-            } else {
-                ""
-            };
-            let summary = format!(
-                "moved {} to {}{over}",
-                shown(&result.from),
-                shown(&result.to)
-            );
-            let structured = serde_json::to_value(&result)?;
-            Ok(ToolOutput::text(summary.clone())
-                .with_summary(summary)
-                .with_structured(structured))
-        })
-        .await
+    fn run(
+        workspace: &Workspace,
+        arguments: &Arguments<'_>,
+        stop: &StopSign,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let moved = rename::rename(workspace, arguments, stop).map_err(MoveError::into_failure)?;
+        let result = MoveResult {
+            from: relative(&moved.from).0.into_owned(),
+            to: relative(&moved.to).0.into_owned(),
+            entry_type: EntryType::of(moved.file_type),
+            overwritten: moved.overwritten,
+        };
+        let over = if result.overwritten {
+            ", replacing what was there"
+        } else {
+            ""
+        };
+        let summary = format!(
+            "moved {} to {}{over}",
+            shown(&result.from),
+            shown(&result.to)
+        );
+        let structured = serde_json::to_value(&result)?;
+        Ok(ToolOutput::text(summary.clone())
+            .with_summary(summary)
+            .with_structured(structured))
     }
 }

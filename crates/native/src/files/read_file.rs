@@ -5,28 +5,25 @@ mod report;
 mod scan;
 mod text;
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Declaration, Effects, InputRefusal, PersistStrategy, ResourceAccess, Tool, ToolCall,
-    ToolFailure, ToolOutput,
+    Declaration, Effects, InputRefusal, PersistStrategy, ResourceAccess, ToolFailure, ToolOutput,
 };
-use toolpost_processes::{Workspace, on_worker};
+use toolpost_processes::{StopSign, Workspace};
 
+use self::report::ReadFileResult;
 pub(crate) use self::text::LineWindow;
-use self::{report::ReadFileResult, scan::ReadFileError};
-use super::{arguments, checked_arguments, declare, read_effects, tell_roots};
+pub(super) use self::{report::lines, scan::SCAN_BYTES};
+use super::{declare, read_effects, read_error::FileReadError, tell_roots};
+use crate::workspace_tool::WorkspaceTool;
 
-pub(super) struct ReadFile {
-    workspace: Arc<Workspace>,
-}
+pub(super) struct ReadFile;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     /// Path of the file, relative to the workspace.
     path: &'a str,
     /// First line to show, counted from 1.
@@ -54,14 +51,10 @@ fn numbered() -> bool {
     true
 }
 
-impl ReadFile {
-    pub(super) fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace }
-    }
-}
+impl WorkspaceTool for ReadFile {
+    type Arguments<'a> = Arguments<'a>;
 
-impl Tool for ReadFile {
-    fn declaration(&self) -> Declaration {
+    fn declaration(workspace: &Workspace) -> Declaration {
         let mut declaration = declare::<Arguments<'_>, ReadFileResult>(
             "read_file",
             "Reads a text file. Each line comes with its number and a tab in front, which do not belong to the file; \
@@ -71,7 +64,7 @@ impl Tool for ReadFile {
              `expected_sha256`.",
             ResourceAccess::Read,
         );
-        tell_roots(&mut declaration, &self.workspace);
+        tell_roots(&mut declaration, workspace);
         declaration.title = Some("Read file".to_owned());
         declaration.search_hint = "open view cat show content lines head image".to_owned();
         declaration.input.examples = vec![
@@ -84,8 +77,7 @@ impl Tool for ReadFile {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
-        let arguments: Arguments<'_> = checked_arguments(input)?;
+    fn check(workspace: &Workspace, arguments: &Arguments<'_>) -> Result<(), InputRefusal> {
         for (at, value) in [("/offset", arguments.offset), ("/limit", arguments.limit)] {
             if value == 0 {
                 return Err(InputRefusal::invalid(
@@ -94,26 +86,19 @@ impl Tool for ReadFile {
                 ));
             }
         }
-        self.workspace
-            .request(arguments.path)
-            .map(|_| ())
-            .map_err(|refusal| refusal.into_refusal())
+        workspace.check_path(arguments.path)
     }
 
-    fn effects(&self, input: &CallInput) -> Option<Effects> {
-        read_effects(&self.workspace, input.arguments().str("path")?)
+    fn effects(workspace: &Workspace, arguments: &Arguments<'_>) -> Option<Effects> {
+        read_effects(workspace, arguments.path)
     }
 
-    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let workspace = self.workspace.clone();
-        let input = call.input;
-        on_worker(&self.workspace, call.context, move |stop| {
-            let arguments: Arguments<'_> =
-                arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let read =
-                scan::read(&workspace, &arguments, stop).map_err(ReadFileError::into_failure)?;
-            Ok(report::output(read, arguments.line_numbers)?)
-        })
-        .await
+    fn run(
+        workspace: &Workspace,
+        arguments: &Arguments<'_>,
+        stop: &StopSign,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let read = scan::read(workspace, arguments, stop).map_err(FileReadError::into_failure)?;
+        Ok(report::output(read, arguments.line_numbers)?)
     }
 }

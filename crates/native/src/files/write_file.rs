@@ -1,31 +1,27 @@
 //! `files.write_file`: replaces a whole file, or makes a new one, in one step that is seen wholly or not at all.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, Tool, ToolCall,
-    ToolFailure, ToolOutput,
+    Declaration, EffectClass, Effects, InputRefusal, ResourceAccess, ToolFailure, ToolOutput,
 };
-use toolpost_processes::{LastLink, StopSign, Workspace, on_worker, shown};
+use toolpost_processes::{LastLink, StopSign, Workspace, shown};
 
 use super::{
-    Touch, arguments, change_effects, check_digest, checked_arguments, declare, diff,
+    Touch, change_effects, check_digest, declare, diff,
     writing::{
         CONTENT_BYTES, IfMissing, OldContentNeed, Taking, WriteError, WriteTarget,
         WriteTargetRequest, WrittenFile,
     },
 };
+use crate::workspace_tool::WorkspaceTool;
 
-pub(super) struct WriteFile {
-    workspace: Arc<Workspace>,
-}
+pub(super) struct WriteFile;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     /// Path of the file, relative to the workspace.
     path: &'a str,
     /// The whole new content.
@@ -61,14 +57,10 @@ struct WriteFileResult {
     removed_lines: Option<u64>,
 }
 
-impl WriteFile {
-    pub(super) fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace }
-    }
-}
+impl WorkspaceTool for WriteFile {
+    type Arguments<'a> = Arguments<'a>;
 
-impl Tool for WriteFile {
-    fn declaration(&self) -> Declaration {
+    fn declaration(_: &Workspace) -> Declaration {
         let mut declaration = declare::<Arguments<'_>, WriteFileResult>(
             "write_file",
             "Writes a text file, replacing it whole if it exists; for a change in a file use `edit_file`. Missing \
@@ -88,9 +80,8 @@ impl Tool for WriteFile {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
-        let arguments: Arguments<'_> = checked_arguments(input)?;
-        let requested = self.workspace.check_change(arguments.path)?;
+    fn check(workspace: &Workspace, arguments: &Arguments<'_>) -> Result<(), InputRefusal> {
+        let requested = workspace.check_change(arguments.path)?;
         if requested.names_directory() {
             let message = format!(
                 "`{}` names a directory; name the file to write",
@@ -108,8 +99,7 @@ impl Tool for WriteFile {
         check_digest(arguments.expected_sha256)
     }
 
-    fn effects(&self, input: &CallInput) -> Option<Effects> {
-        let arguments: Arguments<'_> = arguments(input).ok()?;
+    fn effects(workspace: &Workspace, arguments: &Arguments<'_>) -> Option<Effects> {
         let touch = Touch::content(arguments.path).with_directories(arguments.create_directories);
         // A digest that fits tells what is in the file.
         let touch = if arguments.expected_sha256.is_some() {
@@ -117,7 +107,7 @@ impl Tool for WriteFile {
         } else {
             touch
         };
-        let effects = change_effects(&self.workspace, Effects::of(EffectClass::Write), touch)?;
+        let effects = change_effects(workspace, Effects::of(EffectClass::Write), touch)?;
         // A second run with `expected_sha256` meets its own content and fails.
         Some(if arguments.expected_sha256.is_none() {
             effects.idempotent()
@@ -126,16 +116,13 @@ impl Tool for WriteFile {
         })
     }
 
-    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let workspace = self.workspace.clone();
-        let input = call.input;
-        on_worker(&self.workspace, call.context, move |stop| {
-            let arguments: Arguments<'_> =
-                arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let written = write(&workspace, &arguments, stop).map_err(WriteError::into_failure)?;
-            Ok(output(written, arguments.content)?)
-        })
-        .await
+    fn run(
+        workspace: &Workspace,
+        arguments: &Arguments<'_>,
+        stop: &StopSign,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let written = write(workspace, arguments, stop).map_err(WriteError::into_failure)?;
+        Ok(output(written, arguments.content)?)
     }
 }
 

@@ -9,7 +9,7 @@ mod old_file;
 mod removal;
 mod temporary;
 
-use std::{ffi::OsString, io, path::Path, sync::Arc};
+use std::{ffi::OsString, io, sync::Arc};
 
 use cap_std::fs::{Dir, File};
 use rustix::{
@@ -152,9 +152,8 @@ impl WriteTarget {
                 other => return Err(special(given, other).into()),
             },
             PathTarget::Missing { parent, rest } if missing == IfMissing::Fail => {
-                let may_see = |place: &Path| stop.may(workspace, place, ResourceAccess::Read);
                 let place = (&parent, located.path.as_path());
-                return Err(PathError::not_found(given.to_owned(), place, &rest, may_see).into());
+                return Err(stop.not_found(workspace, given, place, &rest).into());
             }
             PathTarget::Missing { rest, .. } if rest.len() > 1 && missing == IfMissing::Create => {
                 let missing = located.path.join(&rest[0]);

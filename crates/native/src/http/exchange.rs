@@ -124,33 +124,25 @@ impl<'a> OutgoingHttpRequest<'a> {
         Ok(Some(*credential))
     }
 
+    fn drop_headers(&mut self, is_dropped: impl Fn(&HeaderName) -> bool) {
+        let dropped = self.headers.keys().filter(|name| is_dropped(name));
+        let dropped: Vec<HeaderName> = dropped.cloned().collect();
+        for name in dropped {
+            self.headers.remove(name);
+        }
+    }
+
     fn turn_to(&mut self, target: HttpTarget, keep_body: KeepBody) {
         if keep_body == KeepBody::No {
             if self.method != Method::HEAD {
                 self.method = Method::GET;
             }
             self.body = None;
-            let of_the_body: Vec<HeaderName> = self
-                .headers
-                .keys()
-                .filter(|name| name.as_str().starts_with("content-"))
-                .cloned()
-                .collect();
-            for name in of_the_body {
-                self.headers.remove(name);
-            }
+            self.drop_headers(|name| name.as_str().starts_with("content-"));
         }
         let same = same_origin(&self.target.url, &target.url);
         if !same {
-            let keys: Vec<HeaderName> = self
-                .headers
-                .keys()
-                .filter(|name| stays_with_its_origin(name))
-                .cloned()
-                .collect();
-            for name in keys {
-                self.headers.remove(name);
-            }
+            self.drop_headers(stays_with_its_origin);
         }
         // Once dropped it does not come back, not even where the way leads home again.
         self.credential = self.credential.take().filter(|(credential, _)| {
@@ -161,10 +153,6 @@ impl<'a> OutgoingHttpRequest<'a> {
         });
         self.target = target;
     }
-
-    fn host(&self) -> String {
-        self.target.url.host_str().unwrap_or_default().to_owned()
-    }
 }
 
 async fn send(
@@ -172,7 +160,6 @@ async fn send(
     outgoing: &OutgoingHttpRequest<'_>,
     deadline: HttpExchangeDeadline,
 ) -> Result<Response, HttpError> {
-    let client = clients.of(&outgoing.target)?;
     let mut request = Request::new(outgoing.method.clone(), outgoing.target.url.clone());
     *request.headers_mut() = outgoing.headers.clone();
     if let Some((credential, Some(value))) = &outgoing.credential {
@@ -181,16 +168,7 @@ async fn send(
             .insert(credential.header.name.clone(), value.clone());
     }
     *request.body_mut() = outgoing.body.clone().map(Into::into);
-    let answer = tokio::time::timeout_at(deadline.at, client.execute(request)).await;
-    let response = answer
-        .map_err(|_| deadline.missed(outgoing.host(), 0))?
-        .map_err(|error| HttpError::sending(outgoing.host(), error))?;
-    // The addresses were looked at before the connection was made. This look is for the day somebody changes how
-    // the client connects.
-    if let Some(peer) = response.remote_addr() {
-        outgoing.target.check_peer(peer.ip())?;
-    }
-    Ok(response)
+    clients.send(request, &outgoing.target, deadline).await
 }
 
 /// An error at this hop: behind a redirect it says so.

@@ -32,12 +32,13 @@ use self::{
     writer::PageTextStyle,
 };
 use super::{
-    HttpToolNetwork, arguments,
+    HttpToolNetwork,
     body::{Beyond, Incoming},
-    charset, check_seconds, checked_arguments, declare,
+    charset, check_seconds, declare,
     exchange::{self, HttpResponseHead, OutgoingHttpRequest, Redirects, media_type},
     key,
 };
+use crate::arguments::{checked_arguments, read_arguments};
 
 /// Most characters given at once.
 const MAX_CHARS: usize = 200_000;
@@ -283,8 +284,7 @@ impl Tool for FetchPage {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments<'_> =
-            arguments(&call.input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments<'_> = read_arguments(&call.input)?;
         self.fetch(&arguments, call.context).await
     }
 }

@@ -18,13 +18,16 @@ use self::{
     report::{HttpResponseReport, RequestResult},
 };
 use super::{
-    HttpToolNetwork, arguments as read_arguments,
+    HttpToolNetwork,
     body::{self, Beyond, Incoming},
-    check_seconds, checked_arguments, declare,
+    check_seconds, declare,
     exchange::{self, HttpResponseHead, OutgoingHttpRequest, Redirects},
     key,
 };
-use crate::files::{check_incoming, incoming_effects};
+use crate::{
+    arguments::{checked_arguments, read_arguments},
+    files::{check_incoming, incoming_effects},
+};
 
 /// How much of a body is shown where the caller does not say.
 const SHOWN_BYTES: u64 = 40 * 1024;
@@ -219,8 +222,7 @@ impl Tool for HttpRequest {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments =
-            read_arguments(&call.input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments = read_arguments(&call.input)?;
         self.request(&arguments, call.context).await
     }
 }

@@ -19,7 +19,10 @@ use super::{
     open,
     reader::ResultReader,
 };
-use crate::files::LineWindow;
+use crate::{
+    arguments::{checked_arguments, read_arguments},
+    files::LineWindow,
+};
 
 /// How much of a content decides whether it is text.
 const HEAD_BYTES: usize = 8 << 10;
@@ -377,9 +380,7 @@ impl Tool for ReadResultTool {
 
     fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         check_ref(input)?;
-        let arguments: Arguments = input
-            .to()
-            .map_err(|error| InputRefusal::invalid("", error.to_string()))?;
+        let arguments: Arguments = checked_arguments(input)?;
         if arguments.offset == 0 {
             return Err(InputRefusal::invalid(
                 "/offset",
@@ -409,7 +410,7 @@ impl Tool for ReadResultTool {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments = call.input.to().map_err(|error| invalid(&error))?;
+        let arguments: Arguments = read_arguments(&call.input)?;
         let stored = open(&call.context, &arguments.reference).await?;
         self.part(&call, &stored, &arguments)
             .await?

@@ -12,8 +12,12 @@ use toolpost_model::{
 };
 use toolpost_processes::{Workspace, on_worker};
 
-use super::{check_ref, declare, effects, invalid, open, reader::ResultReader};
-use crate::search::{GrepLine, TextSearch, listing, search_text};
+use super::{check_ref, declare, effects, open, reader::ResultReader};
+use crate::{
+    arguments::{checked_arguments, read_arguments},
+    declaration::is_zero,
+    search::{GrepLine, TextSearch, listing, search_text},
+};
 
 /// Most lines shown around a match, on each side.
 const MAX_AROUND: usize = 50;
@@ -94,10 +98,6 @@ struct Matches {
     binary: bool,
 }
 
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
 impl SearchResult {
     pub(super) fn new(workspace: Arc<Workspace>) -> Self {
         Self { workspace }
@@ -125,9 +125,7 @@ impl Tool for SearchResult {
 
     fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
         check_ref(input)?;
-        let arguments: Arguments = input
-            .to()
-            .map_err(|error| InputRefusal::invalid("", error.to_string()))?;
+        let arguments: Arguments = checked_arguments(input)?;
         for (at, value, range) in [
             ("/limit", arguments.limit, 1..=MAX_LIMIT),
             ("/context", arguments.context, 0..=MAX_AROUND),
@@ -148,7 +146,7 @@ impl Tool for SearchResult {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments = call.input.to().map_err(|error| invalid(&error))?;
+        let arguments: Arguments = read_arguments(&call.input)?;
         let stored = open(&call.context, &arguments.reference).await?;
         let (reading, runtime, wanted) =
             (Arc::clone(&stored), Handle::current(), arguments.clone());

@@ -23,8 +23,6 @@ pub(super) enum SearchError {
     FileType(#[from] FileTypeError),
     #[error("the call was canceled before the search was done")]
     Stopped(#[from] CallStopError),
-    #[error("cannot read the arguments: {0}")]
-    Arguments(#[source] serde_json::Error),
     #[error("cannot write down the result: {0}")]
     Result(#[source] serde_json::Error),
 }
@@ -38,7 +36,7 @@ impl SearchError {
                 .code("not_a_directory")
                 .hint("`grep` searches a single file, `file_info` describes one"),
             // `check` refused these already, so they come up only when a tool is called without it.
-            Self::Pattern(_) | Self::Expression(_) | Self::FileType(_) | Self::Arguments(_) => {
+            Self::Pattern(_) | Self::Expression(_) | Self::FileType(_) => {
                 ToolFailure::invalid(message)
             }
             Self::Stopped(stopped) => ToolFailure {

@@ -1,9 +1,6 @@
 //! `search.glob`: files by their names, the newest first.
 
-use std::{
-    path::Path,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{path::Path, sync::atomic::Ordering};
 
 use parking_lot::Mutex;
 use rustix::fs::{AtFlags, FileType, statat};
@@ -11,15 +8,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Declaration, Effects, InputRefusal, ResultContent, Tool, ToolCall, ToolFailure,
-    ToolOutput, Truncation, visible_line,
+    Declaration, Effects, InputRefusal, ResultContent, ToolFailure, ToolOutput, Truncation,
+    visible_line,
 };
-use toolpost_processes::{PathError, StopSign, Workspace, on_worker, relative, shown};
+use toolpost_processes::{PathError, StopSign, Workspace, relative, shown};
 
 use super::{
     SearchPageRange, counted, declare,
     error::SearchError,
-    is_zero,
     newest::{ModificationTime, Newest, SearchHits},
     page_of,
     pattern::{GlobPathPattern, spells_hidden},
@@ -27,17 +23,19 @@ use super::{
     walk::{FileWalkPlan, PassedOver, Visit, WalkedFile, walk},
     watch::SearchStopSignal,
 };
-use crate::files::{arguments, checked_arguments, kept_by_rules, read_effects};
+use crate::{
+    declaration::is_zero,
+    files::{kept_by_rules, read_effects},
+    workspace_tool::WorkspaceTool,
+};
 
 const MAX_LIMIT: usize = 5_000;
 
-pub(super) struct GlobTool {
-    workspace: Arc<Workspace>,
-}
+pub(super) struct GlobTool;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     /// What the paths look like, from `path` on: `**/*.rs`, `src/**/*.{ts,tsx}`, `docs/*.md`. `*` and `?` stay
     /// within a name, `**` goes through directories. Without a `/`, names at any depth are meant.
     pattern: &'a str,
@@ -124,14 +122,10 @@ struct GlobEntry {
     lossy_name: bool,
 }
 
-impl GlobTool {
-    pub(super) fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace }
-    }
-}
+impl WorkspaceTool for GlobTool {
+    type Arguments<'a> = Arguments<'a>;
 
-impl Tool for GlobTool {
-    fn declaration(&self) -> Declaration {
+    fn declaration(_: &Workspace) -> Declaration {
         let mut declaration = declare::<Arguments<'_>, GlobResult>(
             "glob",
             "Finds files by name pattern, the most recently changed first, and lists their paths relative to the \
@@ -152,48 +146,41 @@ impl Tool for GlobTool {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
-        let arguments: Arguments<'_> = checked_arguments(input)?;
+    fn check(workspace: &Workspace, arguments: &Arguments<'_>) -> Result<(), InputRefusal> {
         arguments.page().check(MAX_LIMIT)?;
         let pattern = GlobPathPattern::parse(arguments.pattern)
             .map_err(|error| error.into_refusal("/pattern"))?;
-        self.workspace
-            .request(arguments.path)
-            .map_err(|refusal| refusal.into_refusal())?;
-        let directory = self.workspace.request(&arguments.directory(&pattern));
-        directory.map(|_| ()).map_err(|refusal| InputRefusal {
-            at: "/pattern".to_owned(),
-            ..refusal.into_refusal()
-        })
+        workspace.check_path(arguments.path)?;
+        workspace
+            .request(&arguments.directory(&pattern))
+            .map(|_| ())
+            .map_err(|refusal| refusal.into_refusal_at("/pattern"))
     }
 
-    fn effects(&self, input: &CallInput) -> Option<Effects> {
-        let arguments: Arguments<'_> = arguments(input).ok()?;
+    fn effects(workspace: &Workspace, arguments: &Arguments<'_>) -> Option<Effects> {
         let pattern = GlobPathPattern::parse(arguments.pattern).ok()?;
-        read_effects(&self.workspace, &arguments.directory(&pattern))
+        read_effects(workspace, &arguments.directory(&pattern))
     }
 
-    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let workspace = self.workspace.clone();
-        let input = call.input;
-        on_worker(&self.workspace, call.context, move |stop| {
-            find(&workspace, &input, stop).map_err(SearchError::into_failure)
-        })
-        .await
+    fn run(
+        workspace: &Workspace,
+        arguments: &Arguments<'_>,
+        stop: &StopSign,
+    ) -> Result<ToolOutput, ToolFailure> {
+        find(workspace, arguments, stop).map_err(SearchError::into_failure)
     }
 }
 
 fn find(
     workspace: &Workspace,
-    input: &CallInput,
+    arguments: &Arguments<'_>,
     stop: &StopSign,
 ) -> Result<ToolOutput, SearchError> {
-    let arguments: Arguments<'_> = arguments(input).map_err(SearchError::Arguments)?;
     let pattern = GlobPathPattern::parse(arguments.pattern)?;
     let watch = SearchStopSignal::new(stop);
     let found = Mutex::new(Newest::new(arguments.page().reach()));
     let passed_over = PassedOver::default();
-    let path = match start(workspace, &arguments, &pattern, stop)? {
+    let path = match start(workspace, arguments, &pattern, stop)? {
         None => arguments.directory(&pattern),
         Some(start) => {
             let plan = FileWalkPlan {
@@ -212,7 +199,7 @@ fn find(
     };
     watch.check()?;
     let found = found.into_inner().into_found();
-    output(&arguments, path, &found, &passed_over, watch.is_late()).map_err(SearchError::Result)
+    output(arguments, path, &found, &passed_over, watch.is_late()).map_err(SearchError::Result)
 }
 
 /// `None`: the pattern begins with a directory that does not exist, so nothing fits.

@@ -10,16 +10,12 @@ mod lines;
 mod report;
 mod scan;
 
-use std::sync::Arc;
-
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolpost_model::{
-    CallInput, Declaration, Effects, InputRefusal, Tool, ToolCall, ToolFailure, ToolOutput,
-};
-use toolpost_processes::{PathError, StopSign, Workspace, on_worker};
+use toolpost_model::{Declaration, Effects, InputRefusal, ToolFailure, ToolOutput};
+use toolpost_processes::{PathError, StopSign, Workspace};
 
 pub(crate) use self::lines::{GrepLine, listing};
 pub(super) use self::{
@@ -41,19 +37,17 @@ use super::{
     walk::{FileWalkPlan, PassedOver, open_file, walk},
     watch::SearchStopSignal,
 };
-use crate::files::{arguments, checked_arguments, read_effects};
+use crate::{files::read_effects, workspace_tool::WorkspaceTool};
 
 const MAX_LIMIT: usize = 2_000;
 /// Most lines shown around a match, on each side.
 const MAX_AROUND: usize = 50;
 
-pub(super) struct Grep {
-    workspace: Arc<Workspace>,
-}
+pub(super) struct Grep;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     /// What to look for: a regular expression without look-around and backreferences, matched line by line.
     pattern: &'a str,
     /// The file or directory to search, relative to the workspace. The whole workspace if left out.
@@ -148,14 +142,10 @@ impl Arguments<'_> {
     }
 }
 
-impl Grep {
-    pub(super) fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace }
-    }
-}
+impl WorkspaceTool for Grep {
+    type Arguments<'a> = Arguments<'a>;
 
-impl Tool for Grep {
-    fn declaration(&self) -> Declaration {
+    fn declaration(_: &Workspace) -> Declaration {
         let mut declaration = declare::<Arguments<'_>, GrepResult>(
             "grep",
             "Searches the content of files for a regular expression, quickly and in parallel. By default lists the \
@@ -179,8 +169,7 @@ impl Tool for Grep {
         declaration
     }
 
-    fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
-        let arguments: Arguments<'_> = checked_arguments(input)?;
+    fn check(workspace: &Workspace, arguments: &Arguments<'_>) -> Result<(), InputRefusal> {
         arguments.page().check(MAX_LIMIT)?;
         for (at, lines) in [
             ("/context", arguments.context),
@@ -205,35 +194,27 @@ impl Tool for Grep {
             .map(FileType::parse)
             .transpose()
             .map_err(FileTypeError::into_refusal)?;
-        self.workspace
-            .request(arguments.path)
-            .map(|_| ())
-            .map_err(|refusal| refusal.into_refusal())
+        workspace.check_path(arguments.path)
     }
 
-    fn effects(&self, input: &CallInput) -> Option<Effects> {
-        read_effects(
-            &self.workspace,
-            input.arguments().str("path").unwrap_or(root()),
-        )
+    fn effects(workspace: &Workspace, arguments: &Arguments<'_>) -> Option<Effects> {
+        read_effects(workspace, arguments.path)
     }
 
-    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let workspace = self.workspace.clone();
-        let input = call.input;
-        on_worker(&self.workspace, call.context, move |stop| {
-            search(&workspace, &input, stop).map_err(SearchError::into_failure)
-        })
-        .await
+    fn run(
+        workspace: &Workspace,
+        arguments: &Arguments<'_>,
+        stop: &StopSign,
+    ) -> Result<ToolOutput, ToolFailure> {
+        search(workspace, arguments, stop).map_err(SearchError::into_failure)
     }
 }
 
 fn search(
     workspace: &Workspace,
-    input: &CallInput,
+    arguments: &Arguments<'_>,
     stop: &StopSign,
 ) -> Result<ToolOutput, SearchError> {
-    let arguments: Arguments<'_> = arguments(input).map_err(SearchError::Arguments)?;
     let expression = compile(arguments.pattern, arguments.reading())?;
     let start = SearchStart::find(workspace, arguments.path, stop)?;
     let watch = SearchStopSignal::new(stop);
@@ -255,7 +236,7 @@ fn search(
             })?;
             scan().search(file, &stat, &start.place.join(name));
         }
-        None => search_tree((workspace, &start), &arguments, &watch, &passed_over, scan)?,
+        None => search_tree((workspace, &start), arguments, &watch, &passed_over, scan)?,
     }
     watch.check()?;
     let found = found.into_inner().into_found();
@@ -274,7 +255,7 @@ fn search(
     };
     watch.check()?;
     let searched = FinishedGrep {
-        arguments: &arguments,
+        arguments,
         start: &start,
         found: &found,
         lines,

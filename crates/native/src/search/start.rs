@@ -8,8 +8,7 @@ use std::{
 };
 
 use cap_std::fs::Dir;
-use toolpost_model::ResourceAccess;
-use toolpost_processes::{PathError, PathTarget, StopSign, Workspace, special};
+use toolpost_processes::{PathError, PathTarget, ReadableTarget, StopSign, Workspace, special};
 
 use super::walk::{IgnoreRules, open_directory};
 
@@ -32,47 +31,28 @@ impl SearchStart {
         path: &str,
         stop: &StopSign,
     ) -> Result<Self, PathError> {
-        let located = workspace.locate(&workspace.request(path)?)?;
-        stop.require(
-            workspace,
-            (path, &located.whole_path()),
-            ResourceAccess::Read,
-        )?;
-        match located.found {
-            PathTarget::Directory(dir) => {
-                let rules = rules_above(workspace, &located.path);
+        let (place, found) = stop.locate_readable(workspace, path)?;
+        match found {
+            ReadableTarget::Directory(dir) => {
+                let rules = rules_above(workspace, &place);
                 Ok(Self {
                     dir,
-                    place: located.path,
+                    place,
                     file: None,
                     rules,
                 })
             }
-            PathTarget::Entry { parent, name, stat } => {
+            ReadableTarget::Entry { parent, name, stat } => {
                 let file_type = rustix::fs::FileType::from_raw_mode(stat.st_mode);
                 if file_type != rustix::fs::FileType::RegularFile {
                     return Err(special(path, file_type));
                 }
-                let place = located
-                    .path
-                    .parent()
-                    .map(Path::to_owned)
-                    .unwrap_or_default();
                 Ok(Self {
                     dir: parent,
-                    place,
+                    place: place.parent().map(Path::to_owned).unwrap_or_default(),
                     file: Some(name),
                     rules: None,
                 })
-            }
-            PathTarget::Missing { parent, rest } => {
-                let may_see = |place: &Path| stop.may(workspace, place, ResourceAccess::Read);
-                Err(PathError::not_found(
-                    path.to_owned(),
-                    (&parent, &located.path),
-                    &rest,
-                    may_see,
-                ))
             }
         }
     }

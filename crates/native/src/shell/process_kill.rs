@@ -17,6 +17,7 @@ use super::{
     process_write::effects_on,
     processes::Processes,
 };
+use crate::arguments::read_arguments;
 
 pub(super) struct ProcessKill {
     children: Arc<Children>,
@@ -62,10 +63,7 @@ impl Tool for ProcessKill {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments = call
-            .input
-            .to()
-            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments = read_arguments(&call.input)?;
         let entry = self.processes.find(&call.context, &arguments.process_id)?;
         let was_alive = entry.is_alive();
         if was_alive {

@@ -19,6 +19,7 @@ use super::{
     processes::{ProcessEntry, Processes},
     told::add_line,
 };
+use crate::arguments::read_arguments;
 
 /// Bytes read where the caller does not say.
 const USUAL_BYTES: u64 = 16 * 1024;
@@ -135,10 +136,7 @@ impl Tool for ProcessRead {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments = call
-            .input
-            .to()
-            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments = read_arguments(&call.input)?;
         let entry = self.processes.find(&call.context, &arguments.process_id)?;
         let limit = arguments.limit.clamp(1, MOST_BYTES);
         let known = if arguments.tail {

@@ -16,6 +16,7 @@ use super::{
     report::millis,
     told::{count, ending},
 };
+use crate::arguments::read_arguments;
 
 /// Longest command line in a list, in characters.
 const COMMAND_CHARS: usize = 200;
@@ -143,10 +144,7 @@ impl Tool for ProcessStatus {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments = call
-            .input
-            .to()
-            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments = read_arguments(&call.input)?;
         let entries = match &arguments.process_id {
             Some(id) => vec![self.processes.find(&call.context, id)?],
             None => self.processes.of(call.context.session_id()),

@@ -18,6 +18,7 @@ use super::{
     processes::{ProcessEntry, Processes},
     told::count,
 };
+use crate::arguments::read_arguments;
 
 pub(super) struct ProcessWrite {
     children: Arc<Children>,
@@ -124,10 +125,7 @@ impl Tool for ProcessWrite {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments = call
-            .input
-            .to()
-            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments = read_arguments(&call.input)?;
         let entry = self.processes.find(&call.context, &arguments.process_id)?;
         let mut stdin = entry.stdin().lock().await;
         let pipe = stdin.as_mut().ok_or_else(|| has_no_input(&entry))?;

@@ -19,6 +19,7 @@ use super::{
     shown::{OutputExcerpt, OutputOmission, OutputSource, ShownLimits, shown},
     told::{add_line, count, ending},
 };
+use crate::declaration::is_zero;
 
 /// A run that is over, with its output.
 pub(crate) struct FinishedProcessRun<'r> {
@@ -108,10 +109,6 @@ impl ProcessRunSummary {
             .for_each(|line| add_line(&mut text, line));
         text
     }
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Where the output is that is not shown.

@@ -2,8 +2,11 @@
 //! fed, and the whole tree ended at the deadline, at a cancel, or when the command itself is done.
 
 use std::{
+    ffi::OsString,
     future::Future,
+    path::Path,
     pin::{Pin, pin},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -12,11 +15,11 @@ use tokio::{
     net::unix::pipe::{Receiver, Sender},
     time::{sleep, sleep_until, timeout, timeout_at},
 };
-use toolpost_model::CallContext;
-use toolpost_processes::OutputEvents;
-use toolpost_sandbox::{CommandExit, SandboxedProcess};
+use toolpost_model::{CallContext, SandboxProfile, ToolFailure};
+use toolpost_processes::{ChildProcessSpec, Children, NameWatch, OutputEvents, created_paths};
+use toolpost_sandbox::{CommandExit, Confines, SandboxedProcess};
 
-use super::log::OutputLog;
+use super::{log::OutputLog, report::FinishedProcessRun};
 
 /// How long a process that was told to stop may tidy up. The host drops a tool two seconds after its deadline, and the
 /// output is still to be told then.
@@ -49,6 +52,56 @@ pub(crate) struct ProcessOutputPipe<'l> {
     pub(crate) pipe: Option<Receiver>,
     pub(crate) log: &'l OutputLog,
     pub(crate) events: Option<OutputEvents>,
+}
+
+/// A process that was started for a call.
+pub(crate) struct StartedProcess {
+    pub(crate) process: SandboxedProcess,
+    pub(crate) confines: Confines,
+    pub(crate) watch: Option<NameWatch>,
+}
+
+impl StartedProcess {
+    /// Starts what `child` makes of the call's environment and of the confines of its profile.
+    pub(crate) async fn start<'a>(
+        children: &Children,
+        profile: SandboxProfile,
+        variables: impl IntoIterator<Item = (&'a str, &'a str)>,
+        context: &CallContext,
+        child: impl FnOnce(Vec<(OsString, OsString)>, Confines) -> ChildProcessSpec,
+    ) -> Result<Self, ToolFailure> {
+        let environment = &children.settings().environment;
+        let environment = environment
+            .for_call(context, variables)
+            .map_err(|refusal| ToolFailure::invalid(refusal.to_string()))?;
+        let confines = children.confines(profile, context).await?;
+        let watch = children.watch_names(confines.profile);
+        let process = children.start(child(environment, confines.clone())).await?;
+        Ok(Self {
+            process,
+            confines,
+            watch,
+        })
+    }
+
+    /// The run that came to this end.
+    pub(crate) fn finish<'r>(
+        &'r mut self,
+        directory: &'r Path,
+        end: RunEnd,
+        log: Arc<OutputLog>,
+    ) -> FinishedProcessRun<'r> {
+        let created = self.watch.as_ref().map(NameWatch::end).unwrap_or_default();
+        self.process.note_protected_created(created_paths(created));
+        FinishedProcessRun {
+            process: &self.process,
+            confines: &self.confines,
+            directory,
+            end,
+            log,
+            created,
+        }
+    }
 }
 
 /// Runs to the end. Nothing of the process is left afterwards; if this future is dropped, nothing is left either.

@@ -14,25 +14,25 @@ use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, CallContext, CallInput, ClassFact, Declaration, EffectClass,
-    Effects, ErrorClass, InputRefusal, Lifecycle, OutputStream, ProgramFile, ResourceAccess,
-    SandboxPlan, SandboxProfile, Tool, ToolCall, ToolFailure, ToolOutput,
+    Effects, InputRefusal, Lifecycle, OutputStream, ProgramFile, ResourceAccess, SandboxPlan,
+    SandboxProfile, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 use toolpost_processes::{
-    ChildProcessSpec, Children, NameWatch, OutputEvents, PathError, PathTarget, check_variable,
-    created_paths,
+    ChildProcessSpec, Children, OutputEvents, PathError, PathTarget, check_variable,
     program_files::{self, CommandStart},
-    shown,
+    shown, variable_pairs,
 };
-use toolpost_sandbox::{Confines, SandboxedProcess, StderrTarget, Stdin};
+use toolpost_sandbox::{StderrTarget, Stdin};
 
 use super::{
     declare,
     processes::{ProcessOrigin, Processes},
-    report::{FinishedProcessRun, ProcessRunReport},
-    run::{ProcessOutputPipe, ProcessStopReason, run_to_end},
+    report::ProcessRunReport,
+    run::{ProcessOutputPipe, ProcessStopReason, StartedProcess, run_to_end},
     shown::ShownLimits,
     told::ending,
 };
+use crate::arguments::{checked_arguments, read_arguments};
 
 /// Longest command; a longer argument cannot be given to a process in one piece.
 const COMMAND_BYTES: usize = 128 * 1024 - 1;
@@ -74,9 +74,7 @@ struct Arguments {
 
 impl Arguments {
     fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.environment
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
+        variable_pairs(&self.environment)
     }
 
     fn origin(&self) -> ProcessOrigin {
@@ -101,13 +99,6 @@ impl Arguments {
             }
         }
     }
-}
-
-/// A command that runs.
-struct RunningShellCommand {
-    process: SandboxedProcess,
-    confines: Confines,
-    watch: Option<NameWatch>,
 }
 
 impl Shell {
@@ -182,30 +173,19 @@ impl Shell {
         directory: PathBuf,
         stdin: Stdin,
         context: &CallContext,
-    ) -> Result<RunningShellCommand, ToolFailure> {
-        let settings = self.children.settings();
-        let environment = settings
-            .environment
-            .for_call(context, arguments.variables())
-            .map_err(|refusal| ToolFailure::invalid(refusal.to_string()))?;
+    ) -> Result<StartedProcess, ToolFailure> {
         let (_, profile) = self.manner(arguments);
-        let confines = self.children.confines(profile, context).await?;
         let argv = ["bash", "--noprofile", "--norc", "-c", &arguments.command];
-        let child = ChildProcessSpec {
+        let child = |environment, confines| ChildProcessSpec {
             argv: argv.map(Into::into).to_vec(),
             environment,
             directory,
             stdin,
             stderr: StderrTarget::WithStdout,
-            confines: confines.clone(),
-        };
-        let watch = self.children.watch_names(confines.profile);
-        let process = self.children.start(child).await?;
-        Ok(RunningShellCommand {
-            process,
             confines,
-            watch,
-        })
+        };
+        let variables = arguments.variables();
+        StartedProcess::start(&self.children, profile, variables, context, child).await
     }
 
     async fn run(
@@ -214,18 +194,13 @@ impl Shell {
         context: &CallContext,
     ) -> Result<ToolOutput, ToolFailure> {
         let directory = self.directory(arguments.working_directory.as_deref(), context)?;
-        let started = self
+        let mut started = self
             .start(arguments, directory.clone(), Stdin::Null, context)
             .await?;
-        let RunningShellCommand {
-            mut process,
-            confines,
-            watch,
-        } = started;
         let log = self.processes.new_log();
         let events = OutputEvents::new(context.clone(), OutputStream::Combined);
         let stream = ProcessOutputPipe {
-            pipe: process.take_stdout(),
+            pipe: started.process.take_stdout(),
             log: &log,
             events: Some(events),
         };
@@ -233,17 +208,8 @@ impl Shell {
             .timeout_seconds
             .map_or(USUAL_TIME, Duration::from_secs);
         let until = Instant::now() + time;
-        let end = run_to_end(&mut process, vec![stream], None, until, context).await;
-        let created = watch.as_ref().map(NameWatch::end).unwrap_or_default();
-        process.note_protected_created(created_paths(created));
-        let ran = FinishedProcessRun {
-            process: &process,
-            confines: &confines,
-            directory: &directory,
-            end,
-            log,
-            created,
-        };
+        let end = run_to_end(&mut started.process, vec![stream], None, until, context).await;
+        let ran = started.finish(&directory, end, log);
         let kept_for = (context, &*self.processes, arguments.origin());
         let told = ran.report(ShownLimits::default(), kept_for).await?;
         match ran.end.stopped {
@@ -306,9 +272,7 @@ impl Tool for Shell {
     }
 
     fn check(&self, input: &CallInput) -> Result<(), InputRefusal> {
-        let arguments: Arguments = input
-            .to()
-            .map_err(|error| InputRefusal::invalid("", error.to_string()))?;
+        let arguments: Arguments = checked_arguments(input)?;
         let command = &arguments.command;
         if command.trim().is_empty() {
             return Err(InputRefusal::invalid("/command", "the command is empty"));
@@ -370,9 +334,7 @@ impl Tool for Shell {
     }
 
     async fn programs(&self, input: &CallInput) -> Result<Vec<ProgramFile>, ToolFailure> {
-        let arguments: Arguments = input
-            .to()
-            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments = read_arguments(input)?;
         let directory = match &arguments.working_directory {
             None => self.children.workspace().path().to_owned(),
             Some(given) => self.children.workspace().path().join(given),
@@ -393,10 +355,7 @@ impl Tool for Shell {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments = call
-            .input
-            .to()
-            .map_err(|error| ToolFailure::of(ErrorClass::InvalidArguments, error.to_string()))?;
+        let arguments: Arguments = read_arguments(&call.input)?;
         let ran = if arguments.background {
             self.run_in_background(&arguments, &call.context).await
         } else {

@@ -9,11 +9,13 @@ use std::{
     time::Duration,
 };
 
-use reqwest::{Client, ClientBuilder, redirect};
+use reqwest::{Client, ClientBuilder, Request, Response, redirect};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use super::{
+    deadline::HttpExchangeDeadline,
+    error::HttpError,
     names::{GuardedNames, NameLookup},
     target::{AddressReach, HttpTarget},
 };
@@ -64,6 +66,26 @@ impl Clients {
                 Ok(place.get_or_init(|| client).clone())
             }
         }
+    }
+
+    /// Sends one request to its target and gives the head of the answer.
+    pub async fn send(
+        &self,
+        request: Request,
+        target: &HttpTarget,
+        deadline: HttpExchangeDeadline,
+    ) -> Result<Response, HttpError> {
+        let host = || target.url.host_str().unwrap_or_default().to_owned();
+        let answer = tokio::time::timeout_at(deadline.at, self.of(target)?.execute(request)).await;
+        let response = answer
+            .map_err(|_| deadline.missed(host(), 0))?
+            .map_err(|error| HttpError::sending(host(), error))?;
+        // The addresses were looked at before the connection was made. This look is for the day somebody changes how
+        // the client connects.
+        if let Some(peer) = response.remote_addr() {
+            target.check_peer(peer.ip())?;
+        }
+        Ok(response)
     }
 
     fn build(&self, encrypted: bool, reach: AddressReach) -> Result<Client, ClientError> {

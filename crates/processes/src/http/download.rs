@@ -122,20 +122,12 @@ async fn send(
     target: &HttpTarget,
     deadline: HttpExchangeDeadline,
 ) -> Result<Response, HttpError> {
-    let host = || target.url.host_str().unwrap_or_default().to_owned();
     let mut request = Request::new(reqwest::Method::GET, target.url.clone());
     // The digest is that of the file itself.
     request
         .headers_mut()
         .insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    let answer = tokio::time::timeout_at(deadline.at, clients.of(target)?.execute(request)).await;
-    let response = answer
-        .map_err(|_| deadline.missed(host(), 0))?
-        .map_err(|error| HttpError::sending(host(), error))?;
-    if let Some(peer) = response.remote_addr() {
-        target.check_peer(peer.ip())?;
-    }
-    Ok(response)
+    clients.send(request, target, deadline).await
 }
 
 /// Where a redirect leads; `None` where the answer is none.

@@ -72,6 +72,21 @@ pub enum PathTarget {
     },
 }
 
+/// Something that exists at the end of a path.
+pub enum ReadableTarget {
+    /// A directory, open.
+    Directory(Dir),
+    /// Something else, as in [`PathTarget::Entry`].
+    Entry {
+        /// The open directory.
+        parent: Dir,
+        /// The name in it.
+        name: OsString,
+        /// What the system says of it, links not followed.
+        stat: Stat,
+    },
+}
+
 impl LocatedPath {
     /// The real path including names that do not exist yet.
     pub fn whole_path(&self) -> PathBuf {

@@ -6,6 +6,7 @@
 
 use std::{
     collections::VecDeque,
+    ffi::OsString,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
@@ -17,6 +18,7 @@ use std::{
     time::Instant,
 };
 
+use cap_std::fs::Dir;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{Semaphore, oneshot};
 use toolpost_model::{CallContext, ErrorClass, ResourceAccess, ToolFailure, ToolProgress};
@@ -24,6 +26,7 @@ use toolpost_model::{CallContext, ErrorClass, ResourceAccess, ToolFailure, ToolP
 use super::{
     PlaceCaution, PlaceEffect, PlaceWarning, Workspace, WorkspaceRoot,
     failure::PathError,
+    locate::{PathTarget, ReadableTarget},
     named::{ExistingPathEntry, cautions_beneath},
 };
 
@@ -317,6 +320,40 @@ impl StopSign {
                 given: given.to_owned(),
             }),
         }
+    }
+
+    /// Finds what `given` names and its real path, for a call that may read it.
+    pub fn locate_readable(
+        &self,
+        workspace: &Workspace,
+        given: &str,
+    ) -> Result<(PathBuf, ReadableTarget), PathError> {
+        let located = workspace.locate(&workspace.request(given)?)?;
+        let place = (given, &*located.whole_path());
+        self.require(workspace, place, ResourceAccess::Read)?;
+        let path = located.path;
+        match located.found {
+            PathTarget::Directory(dir) => Ok((path, ReadableTarget::Directory(dir))),
+            PathTarget::Entry { parent, name, stat } => {
+                Ok((path, ReadableTarget::Entry { parent, name, stat }))
+            }
+            PathTarget::Missing { parent, rest } => {
+                Err(self.not_found(workspace, given, (&parent, &path), &rest))
+            }
+        }
+    }
+
+    /// `rest` is missing in `parent`, which lies at `at`. Suggests names that the call may read.
+    pub fn not_found(
+        &self,
+        workspace: &Workspace,
+        given: &str,
+        parent_at: (&Dir, &Path),
+        rest: &[OsString],
+    ) -> PathError {
+        PathError::not_found(given.to_owned(), parent_at, rest, |place| {
+            self.may(workspace, place, ResourceAccess::Read)
+        })
     }
 
     /// When the call will be told to stop.

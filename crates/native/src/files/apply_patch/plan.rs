@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use toolpost_model::ToolFailure;
 use toolpost_processes::{
     CallStopError, LastLink, PathError, PathTarget, StopSign, Workspace, shown,
@@ -82,12 +84,16 @@ pub(super) struct FileChange {
     pub(super) previous_sha256: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Kind")]
 pub(super) enum FileChangeKind {
     Added,
     Updated,
     Moved,
     Deleted,
+    /// It was not changed, or was put back.
+    Unchanged,
 }
 
 /// What became of a patch.

@@ -25,7 +25,7 @@ struct ChangedFile {
     /// The file, relative to the workspace and without links.
     path: String,
     /// What happened to it.
-    change: ChangedFileKind,
+    change: FileChangeKind,
     /// Where it was before it was moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
@@ -41,18 +41,6 @@ struct ChangedFile {
     /// Lines removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     removed_lines: Option<u64>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "Kind")]
-enum ChangedFileKind {
-    Added,
-    Updated,
-    Moved,
-    Deleted,
-    /// It was not changed, or was put back.
-    Unchanged,
 }
 
 /// Puts what was done into the call's output.
@@ -133,12 +121,9 @@ pub(super) fn output(applied: AppliedPatch) -> Result<ToolOutput, serde_json::Er
 }
 
 fn changed_file(change: FileChange, stays: bool, diff: Option<diff::Diff>) -> ChangedFile {
-    let kind = match (stays, change.kind) {
-        (false, _) => ChangedFileKind::Unchanged,
-        (true, FileChangeKind::Added) => ChangedFileKind::Added,
-        (true, FileChangeKind::Updated) => ChangedFileKind::Updated,
-        (true, FileChangeKind::Moved) => ChangedFileKind::Moved,
-        (true, FileChangeKind::Deleted) => ChangedFileKind::Deleted,
+    let kind = match stays {
+        true => change.kind,
+        false => FileChangeKind::Unchanged,
     };
     let diff = diff.filter(|_| stays);
     ChangedFile {
@@ -159,6 +144,7 @@ impl FileChangeKind {
             Self::Updated => "updated",
             Self::Moved => "moved",
             Self::Deleted => "deleted",
+            Self::Unchanged => "unchanged",
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    io,
     path::{Component, Path, PathBuf},
 };
 
@@ -10,14 +9,14 @@ use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, FileType, statat};
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolpost_model::{ResourceAccess, ToolFailure};
+use toolpost_model::ResourceAccess;
 use toolpost_processes::{
-    CallStopError, FileWorkInterruption, PathError, PathTarget, StopSign, Workspace, io_code,
-    open_directory, read_link, relative, shown,
+    CallStopError, FileWorkInterruption, ReadableTarget, StopSign, Workspace, open_directory,
+    read_link, relative,
 };
 
 use super::Arguments;
-use crate::files::entry_type::EntryType;
+use crate::files::{entry_type::EntryType, read_error::FileReadError};
 
 /// How many names are read in one call before the listing is called incomplete. Names must be held to be sorted.
 const SCANNED_NAMES: usize = 100_000;
@@ -52,34 +51,6 @@ pub(super) struct DirectoryEntry {
     pub(super) name: String,
 }
 
-/// Why a directory was not listed.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ListError {
-    #[error(transparent)]
-    Path(#[from] PathError),
-    #[error(transparent)]
-    Stopped(#[from] CallStopError),
-    #[error("`{}` is not a directory", shown(.given))]
-    NotADirectory { given: String },
-    #[error("cannot list `{}`: {source}", shown(.given))]
-    Io { given: String, source: io::Error },
-}
-
-impl ListError {
-    pub(super) fn into_failure(self) -> ToolFailure {
-        let message = self.to_string();
-        match self {
-            Self::Path(error) => error.into_failure(),
-            Self::Stopped(stopped) => stopped.into_failure(),
-            Self::NotADirectory { .. } => ToolFailure::new(message)
-                .code("not_a_directory")
-                .hint("`read_file` shows what is in a file"),
-            Self::Io { source, .. } => ToolFailure::new(message).code(io_code(&source)),
-        }
-        .untouched()
-    }
-}
-
 /// What was found.
 pub(super) struct DirectoryListing {
     /// The directory, relative to the workspace.
@@ -98,27 +69,15 @@ pub(super) fn list(
     workspace: &Workspace,
     arguments: &Arguments<'_>,
     stop: &StopSign,
-) -> Result<DirectoryListing, ListError> {
-    let given = || arguments.path.to_owned();
-    let located = workspace.locate(&workspace.request(arguments.path).map_err(PathError::from)?)?;
-    stop.require(
-        workspace,
-        (arguments.path, &located.whole_path()),
-        ResourceAccess::Read,
-    )?;
-    let dir = match located.found {
-        PathTarget::Directory(dir) => dir,
-        PathTarget::Entry { .. } => return Err(ListError::NotADirectory { given: given() }),
-        PathTarget::Missing { parent, rest } => {
-            let may_see = |place: &Path| stop.may(workspace, place, ResourceAccess::Read);
-            return Err(
-                PathError::not_found(given(), (&parent, &located.path), &rest, may_see).into(),
-            );
-        }
+) -> Result<DirectoryListing, FileReadError> {
+    let (place, found) = stop.locate_readable(workspace, arguments.path)?;
+    let ReadableTarget::Directory(dir) = found else {
+        return Err(FileReadError::NotADirectory {
+            given: arguments.path.to_owned(),
+        });
     };
-    let path = relative(&located.path).0.into_owned();
     let listing = DirectoryListing {
-        path,
+        path: relative(&place).0.into_owned(),
         entries: Vec::new(),
         total: Some(0),
         cut: false,
@@ -133,19 +92,13 @@ pub(super) fn list(
         stop,
     };
     let names = collector
-        .names(&dir, &located.path)
-        .map_err(|error| match error {
-            FileWorkInterruption::Stopped(stopped) => ListError::Stopped(stopped),
-            FileWorkInterruption::Io(source) => ListError::Io {
-                given: given(),
-                source,
-            },
-        })?;
+        .names(&dir, &place)
+        .map_err(|error| FileReadError::interrupted("list", arguments.path, error))?;
     let below = arguments.depth.saturating_sub(1);
     collector.add(
         &DirectoryToList {
             dir: &dir,
-            at: &located.path,
+            at: &place,
             name: Path::new(""),
             below,
         },

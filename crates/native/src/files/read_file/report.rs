@@ -138,7 +138,7 @@ fn text_summary(result: &ReadFileResult) -> String {
 }
 
 /// "1 line", "2 lines".
-pub(super) fn lines(count: u64) -> String {
+pub(in crate::files) fn lines(count: u64) -> String {
     format!("{count} {}", if count == 1 { "line" } else { "lines" })
 }
 

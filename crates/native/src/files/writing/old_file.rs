@@ -53,50 +53,28 @@ impl OldFile {
         let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
         accessat(parent, name, Access::WRITE_OK, flags).map_err(|error| failed(error.into()))?;
         let large = size_of(&stat) > CONTENT_BYTES as u64;
+        let too_large = |stat: &Stat| WriteError::TooLarge {
+            path: given.to_owned(),
+            size: size_of(stat),
+        };
         match wish {
-            OldContentNeed::Nothing => {
-                return Ok(Self {
-                    stat,
-                    sha256: None,
-                    content: None,
-                });
-            }
-            OldContentNeed::IfCheap if large => {
-                return Ok(Self {
-                    stat,
-                    sha256: None,
-                    content: None,
-                });
-            }
-            OldContentNeed::Content if large => {
-                return Err(WriteError::TooLarge {
-                    path: given.to_owned(),
-                    size: size_of(&stat),
-                });
-            }
+            OldContentNeed::Nothing => return Ok(Self::unread(stat)),
+            OldContentNeed::IfCheap if large => return Ok(Self::unread(stat)),
+            OldContentNeed::Content if large => return Err(too_large(&stat)),
             OldContentNeed::IfCheap | OldContentNeed::Digest | OldContentNeed::Content => {}
         }
         let (file, stat) = match open_regular(parent, name, given) {
             Ok(opened) => opened,
             // May be written and not read, which is odd but allowed.
             Err(PathError::Io { .. }) if wish == OldContentNeed::IfCheap => {
-                return Ok(Self {
-                    stat,
-                    sha256: None,
-                    content: None,
-                });
+                return Ok(Self::unread(stat));
             }
             Err(error) => return Err(error.into()),
-        };
-        let nothing = Self {
-            stat,
-            sha256: None,
-            content: None,
         };
         match Self::read(&file, stat, stop) {
             // A file that is written while it is read may have been read half old and half new.
             Ok(old) if !fstat(&file).is_ok_and(|now| old.is_still(&now)) => match wish {
-                OldContentNeed::Nothing | OldContentNeed::IfCheap => Ok(nothing),
+                OldContentNeed::Nothing | OldContentNeed::IfCheap => Ok(Self::unread(stat)),
                 OldContentNeed::Digest | OldContentNeed::Content => {
                     Err(WriteError::ChangedMeanwhile {
                         path: given.to_owned(),
@@ -104,15 +82,22 @@ impl OldFile {
                 }
             },
             Ok(Self { content: None, .. }) if wish == OldContentNeed::Content => {
-                Err(WriteError::TooLarge {
-                    path: given.to_owned(),
-                    size: size_of(&stat),
-                })
+                Err(too_large(&stat))
             }
             Ok(old) => Ok(old),
             Err(FileWorkInterruption::Stopped(stopped)) => Err(stopped.into()),
-            Err(FileWorkInterruption::Io(_)) if wish == OldContentNeed::IfCheap => Ok(nothing),
+            Err(FileWorkInterruption::Io(_)) if wish == OldContentNeed::IfCheap => {
+                Ok(Self::unread(stat))
+            }
             Err(FileWorkInterruption::Io(source)) => Err(failed(source).into()),
+        }
+    }
+
+    fn unread(stat: Stat) -> Self {
+        Self {
+            stat,
+            sha256: None,
+            content: None,
         }
     }
 
@@ -138,11 +123,7 @@ impl OldFile {
                 });
             }
             if content.len() > CONTENT_BYTES {
-                return Ok(Self {
-                    stat,
-                    sha256: None,
-                    content: None,
-                });
+                return Ok(Self::unread(stat));
             }
         }
     }

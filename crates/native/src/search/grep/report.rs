@@ -13,9 +13,10 @@ use super::{
     scan::GrepScanCounts,
 };
 use crate::{
+    declaration::is_zero,
     files::kept_by_rules,
     search::{
-        counted, is_zero,
+        counted,
         newest::{Hit, SearchHits},
         page_of,
         start::SearchStart,

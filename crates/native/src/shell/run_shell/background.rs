@@ -7,10 +7,11 @@ use toolpost_model::{CallContext, ErrorClass, ResultContent, ToolFailure, ToolOu
 use toolpost_processes::{created_lines, created_paths};
 use toolpost_sandbox::Stdin;
 
-use super::{Arguments, RunningShellCommand, Shell};
+use super::{Arguments, Shell};
 use crate::shell::{
     processes::{ProcessEntry, ProcessState},
     report::ProcessRunReport,
+    run::StartedProcess,
     shown::{OutputSource, ShownLimits, shown},
     told::{add_line, ending},
 };
@@ -26,7 +27,7 @@ impl Shell {
     ) -> Result<ToolOutput, ToolFailure> {
         let place = self.processes.reserve(context)?;
         let directory = self.directory(arguments.working_directory.as_deref(), context)?;
-        let RunningShellCommand { process, watch, .. } = self
+        let StartedProcess { process, watch, .. } = self
             .start(arguments, directory, Stdin::Piped, context)
             .await?;
         let log = self.processes.background_log();
