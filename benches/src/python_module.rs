@@ -13,7 +13,7 @@ use toolpost_amplifier::{ModuleId, ModuleKind, ModuleSource, PlannedModule};
 use toolpost_core::{CallRequest, Host, Policy, Session};
 use toolpost_model::{ModelInput, PermissionMode, Principal};
 use toolpost_modules::{
-    BridgedModule, CoreChoice, PythonModules, PythonPackage, PythonParts, PythonSettings,
+    BridgedModule, CoreWish, PythonModules, PythonPackage, PythonParts, PythonSettings,
 };
 use toolpost_processes::{ChildSettings, Workspace};
 use toolpost_sandbox::Launcher;
@@ -67,11 +67,11 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let module = folder.path().join("module");
     write(&module.join("amplifier_module_bench/__init__.py"), MODULE)?;
     let peers = PathBuf::from("target/peers/bin/python");
-    let mut kinds = vec![("the stand-in", CoreChoice::StandIn, None)];
+    let mut kinds = vec![("the stand-in", CoreWish::StandIn, None)];
     match peers.exists() {
         true => kinds.push((
             "amplifier-core",
-            CoreChoice::Real,
+            CoreWish::Real,
             Some(std::path::absolute(peers)?),
         )),
         false => println!("amplifier-core is not installed in `target/peers`, so it is left out"),
@@ -101,7 +101,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 struct Set {
     folder: PathBuf,
     module: PathBuf,
-    core: CoreChoice,
+    core: CoreWish,
     python: Option<PathBuf>,
 }
 

@@ -17,7 +17,7 @@ use rustix::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::supply::ModuleSetupProgress;
+use super::supply::{ModuleSetupProgress, SetupProgressSink};
 
 /// How long between two looks at a lock that somebody else holds.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
@@ -88,14 +88,12 @@ impl ModuleCache {
 
     /// The same without making it.
     pub(super) fn look(path: &Path) -> Result<Option<Self>, CacheError> {
-        match Dir::open_ambient_dir(path, ambient_authority()) {
-            Ok(_) => Self::open(path).map(Some),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(CacheError::Io {
-                path: path.to_owned(),
-                source,
-            }),
-        }
+        let there = found(Dir::open_ambient_dir(path, ambient_authority()));
+        let there = there.map_err(|source| CacheError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        there.map(|_| Self::open(path)).transpose()
     }
 
     pub(super) fn failed(&self, source: io::Error) -> CacheError {
@@ -126,7 +124,7 @@ impl ModuleCache {
     pub(super) async fn lock(
         &self,
         name: &str,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<ModuleCacheLock, CacheError> {
         let locks = self.folder("locks")?;
         let options = || OpenOptions::new().write(true).create(true).clone();
@@ -155,11 +153,8 @@ impl ModuleCache {
         &self,
         inside: &str,
     ) -> Result<Option<T>, CacheError> {
-        let file = match self.dir.open(inside) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.failed(error)),
-        };
+        let file = found(self.dir.open(inside)).map_err(|error| self.failed(error))?;
+        let Some(file) = file else { return Ok(None) };
         let mut text = String::new();
         file.take(RECORD_BYTES)
             .read_to_string(&mut text)
@@ -200,35 +195,34 @@ impl ModuleCache {
 
     /// Removes a record, there or not.
     pub(super) fn forget(&self, inside: &str) -> Result<(), CacheError> {
-        match self.dir.remove_file(inside) {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(self.failed(error)),
-        }
+        let removed = found(self.dir.remove_file(inside));
+        removed.map(|_| ()).map_err(|error| self.failed(error))
     }
 
     /// Removes a folder of the cache, there or not.
     pub(super) fn clear(&self, inside: &str) -> Result<(), CacheError> {
-        match self.dir.remove_dir_all(inside) {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(self.failed(error)),
-        }
+        let removed = found(self.dir.remove_dir_all(inside));
+        removed.map(|_| ()).map_err(|error| self.failed(error))
     }
 
     /// The names in a folder of the cache, in their order.
     pub(super) fn names(&self, inside: &str) -> Result<Vec<String>, CacheError> {
         let read = || -> io::Result<Vec<String>> {
-            let entries = match self.dir.read_dir(inside) {
-                Ok(entries) => entries,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-                Err(error) => return Err(error),
-            };
+            let entries = found(self.dir.read_dir(inside))?.into_iter().flatten();
             let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
             let mut names = names.collect::<io::Result<Vec<String>>>()?;
             names.sort();
             Ok(names)
         };
         read().map_err(|error| self.failed(error))
+    }
+}
+
+/// `None` where nothing has the name.
+fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(there) => Ok(Some(there)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }

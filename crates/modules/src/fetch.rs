@@ -19,7 +19,7 @@ use toolpost_amplifier::{LoadFailure, LoadReason, ModuleSource, PlannedModule};
 use super::{
     cache::{CacheError, ModuleCache},
     running::RunError,
-    supply::{ModuleFetchPolicy, ModuleSetupProgress, Supply},
+    supply::{ModuleFetchPolicy, ModuleSetupProgress, SetupProgressSink, Supply},
 };
 
 use archive::ArchiveError;
@@ -168,7 +168,7 @@ impl Fetcher {
     pub async fn fetch(
         &self,
         module: &PlannedModule,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<FetchedModule, LoadFailure> {
         self.get(module, Freshness::AsPinned, progress)
             .await
@@ -179,7 +179,7 @@ impl Fetcher {
     pub async fn update(
         &self,
         module: &PlannedModule,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<FetchedModule, LoadFailure> {
         self.get(module, Freshness::Latest, progress)
             .await
@@ -243,7 +243,7 @@ impl Fetcher {
         &self,
         module: &PlannedModule,
         freshness: Freshness,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<FetchedModule, FetchError> {
         let Some(source) = &module.source else {
             return Ok(FetchedModule {
@@ -458,7 +458,7 @@ impl<'a> Remote<'a> {
         &self,
         supply: &Supply,
         cache: &ModuleCache,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<FetchedModule, FetchError> {
         let failed = |error| FetchError::from(cache.failed(error));
         let before = cache.record::<PinRecord>(&self.inside(PIN)).ok().flatten();
@@ -497,7 +497,7 @@ impl<'a> Remote<'a> {
         &self,
         supply: &Supply,
         (staging, files): (&Dir, &Path),
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<Pin, FetchError> {
         let digest = |staging: &Dir| staging.open_dir(FILES).map_err(TreeError::from);
         match self.source {

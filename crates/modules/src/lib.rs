@@ -28,13 +28,15 @@ pub use packages::{
     PythonModule,
 };
 pub use python::{
-    BridgedModule, CoreChoice, CoreInUse, Isolation, LoadedPlugin, MessageStanding, PluginHost,
-    PluginPort, PythonModules, PythonPackage, PythonParts, PythonSettings, PythonSource,
+    BridgedModule, CoreInUse, Isolation, LoadedPlugin, MessageStanding, PluginHost, PluginPort,
+    PythonModules, PythonPackage, PythonParts, PythonSettings, PythonSource,
     allowed_message_patterns, message_standing,
 };
 pub use resolve::{ResolveError, ResolvedModule, resolve, resolve_folder};
 pub use running::RunError;
 pub use rust_module::{RustModule, RustModules};
-pub use supply::{ModuleFetchPolicy, ModuleSetupProgress, SUPPLY_VARIABLES, Supply};
+pub use supply::{
+    ModuleFetchPolicy, ModuleSetupProgress, SUPPLY_VARIABLES, SetupProgressSink, Supply,
+};
 pub use unloaded::UnloadedModules;
 pub use witnessing::{EventTaker, EventWitness};

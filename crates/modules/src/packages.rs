@@ -13,13 +13,14 @@ use std::{
     time::Duration,
 };
 
+use serde::Serialize;
 use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleKind};
 
 use super::{
     cache::{CacheError, ModuleCache},
     fetch::MODULES,
     running::RunError,
-    supply::{ModuleSetupProgress, Supply},
+    supply::{SetupProgressSink, Supply},
 };
 
 use python::Python;
@@ -57,14 +58,15 @@ pub enum FolderSharing {
 }
 
 /// Which `amplifier_core` the modules are to find.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CoreWish {
-    /// The real one only where a module depends on it, or where it is installed already.
+    /// The real one where a module depends on it or where it is installed already, else the stand-in.
     #[default]
     Auto,
-    /// The real one.
+    /// The real one; without it nothing loads.
     Real,
-    /// None: the bridge brings its stand-in.
+    /// The stand-in of the bridge, also where the real one is installed.
     StandIn,
 }
 
@@ -176,7 +178,7 @@ impl Packages {
         &self,
         modules: &[PythonModule],
         core: CoreWish,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<PreparedEnvironment, PackagesError> {
         self.get(modules, core, Anew::WhatFailedLongAgo, progress)
             .await
@@ -188,7 +190,7 @@ impl Packages {
         &self,
         modules: &[PythonModule],
         core: CoreWish,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<PreparedEnvironment, PackagesError> {
         self.get(modules, core, Anew::WhatFailed, progress).await
     }
@@ -198,7 +200,7 @@ impl Packages {
         &self,
         modules: &[PythonModule],
         core: CoreWish,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<PreparedEnvironment, PackagesError> {
         self.get(modules, core, Anew::Everything, progress).await
     }
@@ -208,7 +210,7 @@ impl Packages {
         modules: &[PythonModule],
         core: CoreWish,
         anew: Anew,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<PreparedEnvironment, PackagesError> {
         let found = python::find(&self.supply)?;
         let mut failures = Vec::new();

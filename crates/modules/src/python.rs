@@ -41,8 +41,7 @@ pub use plugin::{
     LoadedPlugin, MessageStanding, PluginPort, allowed_message_patterns, message_standing,
 };
 pub use settings::{
-    BridgedModule, CoreChoice, CoreInUse, Isolation, PluginHost, PythonPackage, PythonParts,
-    PythonSettings,
+    BridgedModule, CoreInUse, Isolation, PluginHost, PythonPackage, PythonParts, PythonSettings,
 };
 pub use source::PythonSource;
 

@@ -5,12 +5,12 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use tokio::io::AsyncReadExt;
 use toolpost_model::{ResourceAccess, SandboxProfile};
-use toolpost_processes::EnvironmentRefusal;
+use toolpost_processes::{EnvironmentRefusal, variable_pairs};
 use toolpost_sandbox::{
     Confines, LaunchError, ProcessLimits, SandboxJob, SandboxRoot, StderrTarget, Stdin,
 };
 
-use super::supply::{ModuleSetupProgress, Supply};
+use super::supply::{ModuleSetupProgress, SetupProgressSink, Supply};
 
 /// Most of a program's output that is kept.
 const OUTPUT_BYTES: u64 = 4 << 20;
@@ -86,7 +86,7 @@ fn told(last: &[String]) -> String {
 pub(super) async fn run(
     supply: &Supply,
     errand: ModuleSetupCommand,
-    progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    progress: &mut SetupProgressSink<'_>,
 ) -> Result<String, RunError> {
     let program = errand
         .argv
@@ -104,7 +104,7 @@ async fn run_to_its_end(
     supply: &Supply,
     errand: ModuleSetupCommand,
     program: &str,
-    progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    progress: &mut SetupProgressSink<'_>,
 ) -> Result<String, RunError> {
     let launcher = supply.launcher.as_ref().ok_or(RunError::NoLauncher)?;
     let failed = |source| RunError::Launch {
@@ -184,10 +184,7 @@ fn clean(line: &[u8]) -> String {
 
 fn job(supply: &Supply, errand: ModuleSetupCommand) -> Result<SandboxJob, RunError> {
     let mut environment = supply.environment.with([])?;
-    let more = supply
-        .variables
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()));
+    let more = variable_pairs(&supply.variables);
     let own = errand
         .variables
         .iter()

@@ -104,6 +104,9 @@ pub enum ModuleFetchPolicy {
     Offline,
 }
 
+/// Takes the progress of the work on modules.
+pub type SetupProgressSink<'a> = dyn FnMut(ModuleSetupProgress) + Send + 'a;
+
 /// What is going on, for whoever waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModuleSetupProgress {

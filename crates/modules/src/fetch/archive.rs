@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use toolpost_processes::{DownloadError, download};
 use zip::{ZipArchive, result::ZipError};
 
-use crate::supply::{ModuleSetupProgress, Supply};
+use crate::supply::{ModuleSetupProgress, SetupProgressSink, Supply};
 
 /// The largest file that is fetched.
 const ARCHIVE_BYTES: u64 = 256 << 20;
@@ -59,7 +59,7 @@ pub(super) async fn fetch(
     supply: &Supply,
     url: &str,
     (staging, unpacked): (&Dir, &str),
-    progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    progress: &mut SetupProgressSink<'_>,
 ) -> Result<String, ArchiveError> {
     let mut arriving = Arriving {
         file: staging.create(DOWNLOAD)?,
@@ -98,7 +98,7 @@ impl Arriving {
         &mut self,
         piece: &[u8],
         total: Option<u64>,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> io::Result<()> {
         self.file.write_all(piece)?;
         self.hasher.update(piece);

@@ -11,7 +11,7 @@ use toolpost_model::SandboxProfile;
 
 use crate::{
     running::{ModuleSetupCommand, RunError, run},
-    supply::{ModuleSetupProgress, Supply},
+    supply::{SetupProgressSink, Supply},
 };
 
 /// How long one try may take.
@@ -40,7 +40,7 @@ pub(super) async fn checkout(
     supply: &Supply,
     (url, reference): (&str, Option<&str>),
     folder: &Path,
-    progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    progress: &mut SetupProgressSink<'_>,
 ) -> Result<String, RunError> {
     let git = Git {
         supply,
@@ -71,7 +71,7 @@ impl Git<'_> {
     async fn fetch(
         &self,
         reference: Option<&str>,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<(), RunError> {
         let wanted = reference.unwrap_or("HEAD");
         let shallow = [
@@ -129,7 +129,7 @@ impl Git<'_> {
     async fn run(
         &self,
         words: &[&str],
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<String, RunError> {
         let scheme = self.url.split("://").next().unwrap_or_default();
         let allowed = format!("protocol.{scheme}.allow=always");

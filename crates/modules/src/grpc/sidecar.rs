@@ -22,7 +22,7 @@ use tokio::{
     time::timeout,
 };
 use toolpost_model::{AppliedSandbox, ErrorClass, ResourceAccess, SandboxProfile, ToolFailure};
-use toolpost_processes::{ChildProcessSpec, ChildSettings, Children, Workspace};
+use toolpost_processes::{ChildProcessSpec, ChildSettings, Children, Workspace, variable_pairs};
 use toolpost_sandbox::{
     CommandExit, Confines, Launcher, SandboxRoot, SandboxedProcess, StderrTarget, Stdin,
 };
@@ -159,10 +159,7 @@ impl Sidecar {
     }
 
     async fn start(&self) -> Result<RunningSidecar, ToolFailure> {
-        let variables = self
-            .variables
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()));
+        let variables = variable_pairs(&self.variables);
         let environment = self.children.settings().environment.with(variables)?;
         let port = free_port()?;
         let argv = vec![

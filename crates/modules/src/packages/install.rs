@@ -12,7 +12,7 @@ use toolpost_model::SandboxProfile;
 
 use crate::{
     running::{ModuleSetupCommand, RunError, run},
-    supply::{ModuleSetupProgress, Supply},
+    supply::{ModuleSetupProgress, SetupProgressSink, Supply},
 };
 
 use super::{
@@ -67,7 +67,7 @@ impl<'a> Installer<'a> {
         &self,
         all: &[String],
         needs: &[Needs<'_>],
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<(Vec<String>, InstallFailures), RunError> {
         progress(ModuleSetupProgress::Step(format!(
             "making an environment with Python {}",
@@ -113,7 +113,7 @@ impl<'a> Installer<'a> {
         &self,
         taken: &mut Vec<String>,
         wanting: &[&Needs<'_>],
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> InstallFailures {
         let mut failed = InstallFailures::new();
         for needs in wanting {
@@ -139,17 +139,14 @@ impl<'a> Installer<'a> {
     /// What the environment holds, as `name==version`.
     pub(super) async fn packages(
         &self,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<Vec<String>, RunError> {
         let venv = python_in(&self.folder);
         let place = (venv.as_path(), self.folder.as_path());
         python::frozen(self.supply, place, self.python.prefixes.clone(), progress).await
     }
 
-    async fn make(
-        &self,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
-    ) -> Result<(), RunError> {
+    async fn make(&self, progress: &mut SetupProgressSink<'_>) -> Result<(), RunError> {
         let base = self.python.executable.as_os_str();
         let words: Vec<OsString> = match &self.uv {
             Some(uv) => {
@@ -185,7 +182,7 @@ impl<'a> Installer<'a> {
     async fn add(
         &self,
         requirements: &[String],
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<(), RunError> {
         let venv = python_in(&self.folder).into_os_string();
         let mut words: Vec<OsString> = match &self.uv {
@@ -234,7 +231,7 @@ impl<'a> Installer<'a> {
         argv: Vec<OsString>,
         mut readable: Vec<PathBuf>,
         profile: SandboxProfile,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<(), RunError> {
         readable.extend(self.python.prefixes.iter().cloned());
         let variables = vec![

@@ -11,7 +11,7 @@ use toolpost_model::SandboxProfile;
 
 use crate::{
     running::{ModuleSetupCommand, RunError, run},
-    supply::{ModuleSetupProgress, Supply},
+    supply::{SetupProgressSink, Supply},
 };
 
 use super::{PackagesError, text};
@@ -71,7 +71,7 @@ impl Python {
         found: &Path,
         folder: &Path,
         modules: &[(&str, &str)],
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<Self, PackagesError> {
         let mut argv = vec![
             found.as_os_str().to_owned(),
@@ -191,7 +191,7 @@ pub(super) async fn frozen(
     supply: &Supply,
     (python, folder): (&Path, &Path),
     readable: Vec<PathBuf>,
-    progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+    progress: &mut SetupProgressSink<'_>,
 ) -> Result<Vec<String>, RunError> {
     const LIST: &str = "import importlib.metadata as m\n\
                         print('\\n'.join(sorted(f\"{d.metadata['Name']}=={d.version}\" for d in m.distributions())))";

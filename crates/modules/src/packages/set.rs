@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     cache::{CacheError, ModuleCache},
-    supply::{ModuleFetchPolicy, ModuleSetupProgress, Supply},
+    supply::{ModuleFetchPolicy, SetupProgressSink, Supply},
 };
 
 use super::{
@@ -74,7 +74,7 @@ impl Set<'_> {
         &self,
         needs: &[Needs<'_>],
         anew: Anew,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<EnvironmentBuild, CacheError> {
         let inside = format!("{ENVIRONMENTS}/{}", self.key());
         let before = self.made_before(&inside, anew);
@@ -108,7 +108,7 @@ impl Set<'_> {
         &self,
         needs: &[Needs<'_>],
         inside: &str,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<EnvironmentBuild, CacheError> {
         // One that is half made has no record, and is never used.
         self.cache.clear(inside)?;
@@ -132,7 +132,7 @@ impl Set<'_> {
         needs: &[Needs<'_>],
         (inside, folder): (&str, PathBuf),
         record: EnvironmentRecord,
-        progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
+        progress: &mut SetupProgressSink<'_>,
     ) -> Result<EnvironmentBuild, CacheError> {
         let had = |needs: &&Needs<'_>| {
             record

@@ -49,7 +49,7 @@ use toolpost_model::{HookStanding, TraceContext};
 pub(super) struct Boot<'a> {
     /// The bridge's files, by name.
     pub(super) files: BTreeMap<&'a str, &'a str>,
-    pub(super) core: super::CoreChoice,
+    pub(super) core: crate::CoreWish,
     pub(super) modules: Vec<ModuleOrder<'a>>,
     /// What plugins of an A2E host file are told of their host.
     pub(super) plugins: &'a super::PluginHost,

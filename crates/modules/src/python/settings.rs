@@ -8,6 +8,8 @@ use toolpost_model::{HookStanding, SandboxProfile};
 use toolpost_processes::{ChildSettings, Workspace};
 use toolpost_sandbox::Launcher;
 
+use crate::CoreWish;
+
 /// What a set of Python modules is made of.
 pub struct PythonParts {
     /// The source's name, for records and health.
@@ -97,7 +99,7 @@ pub struct PythonSettings {
     /// Who shares a process.
     pub isolation: Isolation,
     /// Which `amplifier_core` modules import.
-    pub core: CoreChoice,
+    pub core: CoreWish,
     /// The interpreter. `None`: the system's own.
     pub python: Option<PathBuf>,
     /// What the process may do.
@@ -137,7 +139,7 @@ impl Default for PythonSettings {
         Self {
             plugin_host: PluginHost::default(),
             isolation: Isolation::default(),
-            core: CoreChoice::default(),
+            core: CoreWish::default(),
             python: None,
             profile: SandboxProfile::WorkspaceWrite,
             readable: Vec::new(),
@@ -165,19 +167,6 @@ pub enum Isolation {
     Shared,
     /// Nobody: each session has a process.
     Process,
-}
-
-/// Which `amplifier_core` modules import.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CoreChoice {
-    /// The real one where it is installed, else the stand-in.
-    #[default]
-    Auto,
-    /// The real one; without it nothing loads.
-    Real,
-    /// The stand-in, also where the real one is installed.
-    StandIn,
 }
 
 /// Which `amplifier_core` a bridge found.

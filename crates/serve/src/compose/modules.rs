@@ -23,7 +23,7 @@ use toolpost_config::{
 use toolpost_core::{Hook, Witness};
 use toolpost_model::{HookStanding, Source};
 use toolpost_modules::{
-    BridgedModule, CoreChoice, CoreWish, Fetcher, FolderSharing, Isolation, ModuleSetupProgress,
+    BridgedModule, CoreWish, Fetcher, FolderSharing, Isolation, ModuleSetupProgress,
     ModuleStandings, Packages, PluginHost, PreparedEnvironment, PythonModule, PythonModules,
     PythonPackage, PythonParts, PythonSettings, RustModule, RustModules, Supply, UnloadedModules,
     resolve,
@@ -300,15 +300,15 @@ impl<'a> ModuleLoader<'a> {
             return;
         };
         let amplifier = &self.config.amplifier;
-        let (core, wish) = match amplifier.core {
-            AmplifierCore::Auto => (CoreChoice::Auto, CoreWish::Auto),
-            AmplifierCore::Real => (CoreChoice::Real, CoreWish::Real),
-            AmplifierCore::StandIn => (CoreChoice::StandIn, CoreWish::StandIn),
+        let core = match amplifier.core {
+            AmplifierCore::Auto => CoreWish::Auto,
+            AmplifierCore::Real => CoreWish::Real,
+            AmplifierCore::StandIn => CoreWish::StandIn,
         };
         let wanted: Vec<PythonModule> = self.python.iter().map(packaged).collect();
         let packages = Packages::new(Arc::clone(supply));
         let prepared = packages
-            .prepare(&wanted, wish, &mut |step| progress(&first, step))
+            .prepare(&wanted, core, &mut |step| progress(&first, step))
             .await;
         let PreparedEnvironment {
             environment,

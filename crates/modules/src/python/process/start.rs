@@ -14,7 +14,7 @@ use tokio::{
     time::timeout,
 };
 use toolpost_model::{ResourceAccess, ToolFailure};
-use toolpost_processes::{ChildProcessSpec, Children};
+use toolpost_processes::{ChildProcessSpec, Children, variable_pairs};
 use toolpost_sandbox::{Confines, SandboxRoot, StderrTarget, Stdin};
 
 use super::{
@@ -187,11 +187,7 @@ impl Blueprint {
     }
 
     fn environment(&self) -> Result<Vec<(std::ffi::OsString, std::ffi::OsString)>, ToolFailure> {
-        let own = self
-            .settings
-            .environment
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()));
+        let own = variable_pairs(&self.settings.environment);
         let mut all = self.children.settings().environment.with(own)?;
         let passed = self.settings.passed.iter();
         all.retain(|(name, _)| !self.settings.passed.contains_key(&*name.to_string_lossy()));

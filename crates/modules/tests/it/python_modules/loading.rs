@@ -8,7 +8,7 @@ use toolpost_core::CallRequest;
 use toolpost_model::{
     ErrorClass, HookStanding, ModelInput, Outcome, SandboxTier, Source, SourceFeed, SourceNotice,
 };
-use toolpost_modules::{BridgedModule, CoreChoice, Isolation, PythonModules, PythonPackage};
+use toolpost_modules::{BridgedModule, CoreWish, Isolation, PythonModules, PythonPackage};
 
 use super::stage::{BOTH, Core, Stage, Wanted, folder_of, logged, module, module_at};
 
@@ -371,7 +371,7 @@ async fn a_module_that_is_not_whole_is_not_called_missing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_real_core_is_not_replaced_where_it_was_asked_for() {
     let wanted = Wanted::new(Core::StandIn, &["tool-desk"])
-        .set(|wanted| wanted.settings.core = CoreChoice::Real);
+        .set(|wanted| wanted.settings.core = CoreWish::Real);
     let stage = wanted.start().await;
     let failures = stage.modules.failures();
     assert!(
@@ -382,7 +382,7 @@ async fn the_real_core_is_not_replaced_where_it_was_asked_for() {
     );
     assert!(stage.tools().is_empty());
     let wanted = Wanted::new(Core::StandIn, &["tool-desk"])
-        .set(|wanted| wanted.settings.core = CoreChoice::Auto);
+        .set(|wanted| wanted.settings.core = CoreWish::Auto);
     let stage = wanted.start().await;
     assert!(!stage.modules.core().unwrap().real);
 }

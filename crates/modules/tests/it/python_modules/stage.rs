@@ -16,7 +16,7 @@ use toolpost_model::{
     Event, EventBody, ModelInput, Principal, SandboxTier, SurfaceRequest, ToolResult,
 };
 use toolpost_modules::{
-    BridgedModule, CoreChoice, PythonModules, PythonPackage, PythonParts, PythonSettings,
+    BridgedModule, CoreWish, PythonModules, PythonPackage, PythonParts, PythonSettings,
 };
 use toolpost_processes::{ChildSettings, Workspace};
 use toolpost_sandbox::Launcher;
@@ -42,7 +42,7 @@ impl Core {
     fn settings(self) -> PythonSettings {
         match self {
             Self::StandIn => PythonSettings {
-                core: CoreChoice::StandIn,
+                core: CoreWish::StandIn,
                 ..PythonSettings::default()
             },
             Self::Real => {
@@ -53,7 +53,7 @@ impl Core {
                 );
                 let python = Some(python);
                 PythonSettings {
-                    core: CoreChoice::Real,
+                    core: CoreWish::Real,
                     python,
                     ..PythonSettings::default()
                 }
