@@ -67,8 +67,39 @@ impl HostFailure {
         self
     }
 
-    fn retry(mut self, change: impl FnOnce(&mut RetryGuidance)) -> Self {
-        change(&mut self.error.retry);
+    /// Not allowed: only an operator can change that.
+    fn denied(self) -> Self {
+        self.outcome(Outcome::Denied)
+            .recoverable(Recoverability::Operator)
+    }
+
+    fn operator_hint(self, decision: &Decision) -> Self {
+        let hint = decision.operator_hint.as_deref();
+        self.hint(hint.unwrap_or("ask the operator"))
+    }
+
+    fn with_other_arguments(mut self) -> Self {
+        self.error.retry.change_arguments = true;
+        self
+    }
+
+    fn once_discovered(mut self) -> Self {
+        self.error.retry.discover_first = true;
+        self
+    }
+
+    fn once_approved(mut self) -> Self {
+        self.error.retry.needs_approval = true;
+        self
+    }
+
+    fn retry_after(mut self, ms: u64) -> Self {
+        self.error.retry.after_ms = Some(ms);
+        self
+    }
+
+    fn safe_again(mut self, safe: bool) -> Self {
+        self.error.retry.safe = safe;
         self
     }
 
@@ -115,20 +146,15 @@ pub(crate) fn unknown_tool(
         format!("no tool is called `{}`", shown.escape_debug()),
     )
     .hint(hint)
-    .retry(|retry| retry.discover_first = true)
+    .once_discovered()
     .ends()
 }
 
 pub(crate) fn blocked(name: &str, reason: HiddenReason, setup: Option<&str>) -> CallEnding {
-    let class = if reason == HiddenReason::Setup {
-        ErrorClass::SetupRequired
+    let (class, outcome) = if reason == HiddenReason::Setup {
+        (ErrorClass::SetupRequired, Outcome::Failed)
     } else {
-        ErrorClass::PolicyBlocked
-    };
-    let outcome = if reason == HiddenReason::Setup {
-        Outcome::Failed
-    } else {
-        Outcome::Denied
+        (ErrorClass::PolicyBlocked, Outcome::Denied)
     };
     let why = setup.map_or_else(
         || reason.explain().to_owned(),
@@ -146,15 +172,9 @@ pub(crate) fn policy_blocked(name: &str, decision: &Decision) -> CallEnding {
         ErrorClass::PolicyBlocked,
         format!("`{name}` is denied outright: {}", decision.reason.text),
     )
-    .outcome(Outcome::Denied)
+    .denied()
     .code(HiddenReason::Policy.as_str())
-    .recoverable(Recoverability::Operator)
-    .hint(
-        decision
-            .operator_hint
-            .clone()
-            .unwrap_or_else(|| "ask the operator".to_owned()),
-    )
+    .operator_hint(decision)
     .ends()
 }
 
@@ -166,7 +186,7 @@ pub(crate) fn schema_not_loaded(name: &str) -> CallEnding {
     .hint(format!(
         "search for `{name}` with deferred tools included, read its schema, then call it again"
     ))
-    .retry(|retry| retry.discover_first = true)
+    .once_discovered()
     .ends()
 }
 
@@ -189,7 +209,7 @@ pub(crate) fn not_ready(limit_ms: u128) -> CallEnding {
 pub(crate) fn unreadable(message: String) -> CallEnding {
     HostFailure::new(ErrorClass::SchemaValidationFailed, message)
         .hint("send the arguments as one JSON object")
-        .retry(|retry| retry.change_arguments = true)
+        .with_other_arguments()
         .ends()
 }
 
@@ -199,7 +219,7 @@ pub(crate) fn arguments_too_large(size: usize, limit: usize, setting: &str) -> C
         format!("the arguments have {size} bytes; the limit is {limit} (setting `{setting}`)"),
     )
     .code("too_large")
-    .retry(|retry| retry.change_arguments = true)
+    .with_other_arguments()
     .ends()
 }
 
@@ -217,32 +237,33 @@ pub(crate) fn violations(found: &[SchemaViolation]) -> CallEnding {
     let lines: Vec<String> = found
         .iter()
         .map(|v| {
-            let at = if v.at.is_empty() {
-                "the arguments"
-            } else {
-                v.at.as_str()
-            };
-            format!("at {at}: expected {}, got {}", v.expected, v.given)
+            format!(
+                "at {}: expected {}, got {}",
+                place(&v.at),
+                v.expected,
+                v.given
+            )
         })
         .collect();
     HostFailure::new(ErrorClass::InvalidArguments, lines.join("; "))
         .details(json!({ "violations": found }))
-        .retry(|retry| retry.change_arguments = true)
+        .with_other_arguments()
         .ends()
 }
 
 pub(crate) fn refused(refusal: &InputRefusal) -> CallEnding {
-    let at = if refusal.at.is_empty() {
-        "the arguments"
-    } else {
-        refusal.at.as_str()
-    };
     let (recoverability, guidance) = retry::after_failure(refusal.class, true);
-    HostFailure::new(refusal.class, format!("at {at}: {}", refusal.message))
+    let message = format!("at {}: {}", place(&refusal.at), refusal.message);
+    let mut failure = HostFailure::new(refusal.class, message)
         .details(json!({ "at": refusal.at }))
-        .recoverable(recoverability)
-        .retry(|retry| *retry = guidance)
-        .ends()
+        .recoverable(recoverability);
+    failure.error.retry = guidance;
+    failure.ends()
+}
+
+/// A pointer into the arguments, for messages.
+fn place(at: &str) -> &str {
+    if at.is_empty() { "the arguments" } else { at }
 }
 
 pub(crate) fn hook_stopped(hook: &str, reason: &str) -> CallEnding {
@@ -250,33 +271,19 @@ pub(crate) fn hook_stopped(hook: &str, reason: &str) -> CallEnding {
         ErrorClass::HookBlocked,
         format!("the hook `{hook}` stopped the call: {reason}"),
     )
-    .outcome(Outcome::Denied)
-    .recoverable(Recoverability::Operator)
+    .denied()
     .ends()
 }
 
 /// The model did not write the arguments that were refused, so it is told who did.
-pub(crate) fn after_rewrite(hook: &str, ending: CallEnding) -> CallEnding {
-    match ending {
-        CallEnding::Output(output) => CallEnding::Output(output),
-        CallEnding::Failure {
-            outcome,
-            mut error,
-            shown,
-            by,
-        } => {
-            error.message = format!(
-                "the hook `{hook}` changed the arguments, and then: {}",
-                error.message
-            );
-            CallEnding::Failure {
-                outcome,
-                error,
-                shown,
-                by,
-            }
-        }
+pub(crate) fn after_rewrite(hook: &str, mut ending: CallEnding) -> CallEnding {
+    if let CallEnding::Failure { error, .. } = &mut ending {
+        error.message = format!(
+            "the hook `{hook}` changed the arguments, and then: {}",
+            error.message
+        );
     }
+    ending
 }
 
 pub(crate) fn hook_failed(hook: &str, reason: &str) -> CallEnding {
@@ -284,8 +291,7 @@ pub(crate) fn hook_failed(hook: &str, reason: &str) -> CallEnding {
         ErrorClass::HookFailed,
         format!("the hook `{hook}` failed, so the call was not run: {reason}"),
     )
-    .outcome(Outcome::Denied)
-    .recoverable(Recoverability::Operator)
+    .denied()
     .ends()
 }
 
@@ -294,14 +300,8 @@ pub(crate) fn denied(name: &str, decision: &Decision) -> CallEnding {
         ErrorClass::PermissionDenied,
         format!("`{name}` was denied: {}", decision.reason.text),
     )
-    .outcome(Outcome::Denied)
-    .recoverable(Recoverability::Operator)
-    .hint(
-        decision
-            .operator_hint
-            .clone()
-            .unwrap_or_else(|| "ask the operator".to_owned()),
-    )
+    .denied()
+    .operator_hint(decision)
     .ends()
 }
 
@@ -311,16 +311,10 @@ pub(crate) fn nobody_to_ask(name: &str, decision: &Decision) -> CallEnding {
         decision.reason.text
     );
     HostFailure::new(ErrorClass::PermissionDenied, message)
-        .outcome(Outcome::Denied)
+        .denied()
         .code("no_approver")
-        .recoverable(Recoverability::Operator)
-        .hint(
-            decision
-                .operator_hint
-                .clone()
-                .unwrap_or_else(|| "ask the operator".to_owned()),
-        )
-        .retry(|retry| retry.needs_approval = true)
+        .operator_hint(decision)
+        .once_approved()
         .ends()
 }
 
@@ -341,7 +335,7 @@ pub(crate) fn queue_full(full: &QueueFull) -> CallEnding {
     HostFailure::new(ErrorClass::RateLimited, message)
         .outcome(Outcome::Rejected)
         .recoverable(Recoverability::Retry)
-        .retry(|retry| retry.after_ms = Some(500))
+        .retry_after(500)
         .ends()
 }
 
@@ -358,7 +352,7 @@ pub(crate) fn journal_share(refusal: &ShareRefusal) -> CallEnding {
         .hint(
             "an operator can raise `limits.journal`, or let `retention.journal` remove old records",
         )
-        .retry(|retry| retry.after_ms = Some(60_000))
+        .retry_after(60_000)
         .ends()
 }
 
@@ -370,7 +364,7 @@ pub(crate) fn still_queued() -> CallEnding {
     .outcome(Outcome::Rejected)
     .recoverable(Recoverability::Retry)
     .hint("it did not run; send it again, with a longer timeout if the host is busy")
-    .retry(|retry| retry.after_ms = Some(500))
+    .retry_after(500)
     .ends()
 }
 
@@ -382,7 +376,7 @@ pub(crate) fn shutting_down() -> CallEnding {
     .outcome(Outcome::Rejected)
     .code("shutdown")
     .recoverable(Recoverability::Retry)
-    .retry(|retry| retry.after_ms = Some(1_000))
+    .retry_after(1_000)
     .ends()
 }
 
@@ -437,7 +431,7 @@ pub(crate) fn no_place(refusal: &BatchRefusal) -> CallEnding {
                 .outcome(Outcome::Rejected)
                 .code("too_many_batches")
                 .recoverable(Recoverability::Retry)
-                .retry(|retry| retry.after_ms = Some(500))
+                .retry_after(500)
                 .ends();
         }
         BatchRefusal::Id(_) => "batch_id",

@@ -17,7 +17,7 @@ pub(crate) fn approval_pending(name: &str, ask_id: InvocationId) -> CallEnding {
         .outcome(Outcome::Rejected)
         .recoverable(Recoverability::Operator)
         .hint("send the same call again once it is approved, or do something else meanwhile")
-        .retry(|retry| retry.needs_approval = true)
+        .once_approved()
         .details(json!({ "ask_id": ask_id }))
         .ends()
 }
@@ -28,9 +28,8 @@ pub(crate) fn approval_refused(name: &str, no: &No) -> CallEnding {
         None => format!("`{name}` was not approved by {}", no.by),
     };
     HostFailure::new(ErrorClass::ApprovalRejected, message)
-        .outcome(Outcome::Denied)
-        .recoverable(Recoverability::Operator)
-        .retry(|retry| retry.needs_approval = true)
+        .denied()
+        .once_approved()
         .details(json!({ "ask_id": no.ask_id }))
         .ends()
 }
@@ -40,11 +39,10 @@ pub(crate) fn approval_expired(name: &str, ask_id: InvocationId) -> CallEnding {
         ErrorClass::ApprovalRejected,
         format!("`{name}` needs approval, and nobody answered in time"),
     )
-    .outcome(Outcome::Denied)
+    .denied()
     .code("approval_expired")
-    .recoverable(Recoverability::Operator)
     .hint("send it again when somebody is there to answer")
-    .retry(|retry| retry.needs_approval = true)
+    .once_approved()
     .details(json!({ "ask_id": ask_id }))
     .ends()
 }
@@ -56,9 +54,7 @@ pub(crate) fn too_many_questions(full: &TableFull) -> CallEnding {
         .outcome(Outcome::Rejected)
         .code("too_many_approvals")
         .recoverable(Recoverability::Operator)
-        .retry(|retry| {
-            retry.needs_approval = true;
-            retry.after_ms = Some(5_000);
-        })
+        .once_approved()
+        .retry_after(5_000)
         .ends()
 }

@@ -14,7 +14,7 @@ pub(crate) fn canceled_while_running(reason: CancelReason, safe: bool) -> CallEn
     );
     canceled(reason, message)
         .recoverable(once_begun(safe))
-        .retry(|retry| retry.safe = safe)
+        .safe_again(safe)
         .ends()
 }
 
@@ -28,29 +28,16 @@ fn once_begun(safe: bool) -> Recoverability {
 }
 
 /// The host stopped listening to work that may go on: what it still answers, nobody hears.
-pub(crate) fn discarding(ending: CallEnding) -> CallEnding {
-    match ending {
-        CallEnding::Output(output) => CallEnding::Output(output),
-        CallEnding::Failure {
-            outcome,
-            mut error,
-            shown,
-            by,
-        } => {
-            error
-                .message
-                .push_str("; what it may still answer is discarded");
-            error
-                .details
-                .get_or_insert_with(|| json!({ "late_answer": "discarded" }));
-            CallEnding::Failure {
-                outcome,
-                error,
-                shown,
-                by,
-            }
-        }
+pub(crate) fn discarding(mut ending: CallEnding) -> CallEnding {
+    if let CallEnding::Failure { error, .. } = &mut ending {
+        error
+            .message
+            .push_str("; what it may still answer is discarded");
+        error
+            .details
+            .get_or_insert_with(|| json!({ "late_answer": "discarded" }));
     }
+    ending
 }
 
 pub(crate) fn timed_out(limit_ms: u128, safe: bool) -> CallEnding {
@@ -64,7 +51,7 @@ pub(crate) fn timed_out(limit_ms: u128, safe: bool) -> CallEnding {
     .outcome(Outcome::TimedOut)
     .recoverable(once_begun(safe))
     .hint("ask for less at a time, or for a longer deadline")
-    .retry(|retry| retry.safe = safe)
+    .safe_again(safe)
     .ends()
 }
 
@@ -83,7 +70,7 @@ pub(crate) fn panicked(message: &str, safe: bool) -> CallEnding {
     )
     .code("panicked")
     .recoverable(Recoverability::Never)
-    .retry(|retry| retry.safe = safe)
+    .safe_again(safe)
     .ends()
 }
 
@@ -96,7 +83,7 @@ pub(crate) fn outcome_unknown() -> CallEnding {
     .code("restart")
     .hint("look at what the call would have changed before sending it again")
     .recoverable(Recoverability::Never)
-    .retry(|retry| retry.safe = false)
+    .safe_again(false)
     .ends()
 }
 
@@ -110,7 +97,7 @@ pub(crate) fn end_not_recorded(error: &JournalError, safe: bool) -> CallEnding {
         .outcome(Outcome::Unknown)
         .code("end_not_recorded")
         .recoverable(Recoverability::Operator)
-        .retry(|retry| retry.safe = safe)
+        .safe_again(safe)
         .ends()
 }
 
