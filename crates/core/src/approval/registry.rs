@@ -162,28 +162,19 @@ impl Questions {
                 word,
             });
         }
-        let ask_id = draft.request.ask_id;
-        let draft = Arc::new(draft);
-        let word = watch::Sender::new(None);
-        let questions = Arc::clone(self);
-        let seat = QuestionWaiter {
-            questions,
-            draft: Arc::clone(&draft),
-            call,
-            word: word.subscribe(),
+        let entry = QuestionEntry {
+            draft: Arc::new(draft),
+            standing: QuestionState::Opening,
+            waiting: vec![waiter],
+            word: watch::Sender::new(None),
         };
-        table.by_key.insert(key, ask_id);
-        let standing = QuestionState::Opening;
-        let waiting = vec![waiter];
-        table.open.insert(
-            ask_id,
-            QuestionEntry {
-                draft,
-                standing,
-                waiting,
-                word,
-            },
-        );
+        let seat = QuestionWaiter {
+            questions: Arc::clone(self),
+            draft: Arc::clone(&entry.draft),
+            call,
+            word: entry.word.subscribe(),
+        };
+        table.put(key, entry);
         QuestionAdmission::New(seat)
     }
 
@@ -196,18 +187,13 @@ impl Questions {
         if is_known || table.has_room(&key.principal, self.limit).is_err() {
             return;
         }
-        table.by_key.insert(key, ask_id);
-        let draft = Arc::new(draft);
-        let word = watch::Sender::new(None);
-        table.open.insert(
-            ask_id,
-            QuestionEntry {
-                draft,
-                standing: QuestionState::Open,
-                waiting: Vec::new(),
-                word,
-            },
-        );
+        let entry = QuestionEntry {
+            draft: Arc::new(draft),
+            standing: QuestionState::Open,
+            waiting: Vec::new(),
+            word: watch::Sender::new(None),
+        };
+        table.put(key, entry);
         self.changed();
     }
 
@@ -368,6 +354,12 @@ impl Questions {
 }
 
 impl QuestionTable {
+    fn put(&mut self, key: QuestionKey, entry: QuestionEntry) {
+        let ask_id = entry.draft.request.ask_id;
+        self.by_key.insert(key, ask_id);
+        self.open.insert(ask_id, entry);
+    }
+
     /// A caller may take half of the room, so that nobody keeps the others from asking.
     fn has_room(&self, principal: &Principal, limit: usize) -> Result<(), TableFull> {
         let mut all = 0;

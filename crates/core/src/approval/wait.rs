@@ -20,15 +20,13 @@ use crate::{
     hooks::{InputMutation, changed_fields},
     host::HostInner,
     invocation::{
-        CancelReason, OnRecord, ParkedQuestion, PipelineCall, micros,
-        patience::out_of_patience_for_answer, resolve::show, validate::validate,
+        CancelReason, ParkedQuestion, PipelineCall, micros,
+        patience::out_of_patience_for_answer,
+        resolve::{self, show},
+        validate::validate,
     },
     permission::decide::{decide, override_by_approval},
-    record::{
-        body::RecordedQuestion,
-        journal::{RecordKind, Strength},
-        rendering,
-    },
+    record::{body::RecordedQuestion, journal::RecordKind},
     result::{self, CallEnding},
 };
 
@@ -297,13 +295,7 @@ async fn put_on_record(
         .is_some_and(|earlier| earlier.asked == asked);
     call.asking.asked = Some(asked);
     if !is_known {
-        let record = rendering::record(call, RecordKind::Asked, None);
-        host.append(record, Strength::Committed)
-            .await
-            .map_err(|error| result::journal_refuses(&error))?;
-        if call.progress.on_record == OnRecord::Nothing {
-            call.progress.on_record = OnRecord::Accepted;
-        }
+        resolve::append(host, call, RecordKind::Asked).await?;
     }
     call.live.accepted();
     Ok(())

@@ -149,6 +149,15 @@ fn returned(ended: CaughtToolOutput) -> ExecutionEnd {
     }
 }
 
+/// What work of an operator's program comes to within its time; `Err` says that it panicked or did not come back.
+pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, String> {
+    match tokio::time::timeout(limit, AssertUnwindSafe(work).catch_unwind()).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(panic)) => Err(format!("it panicked: {}", panic_text(&*panic))),
+        Err(_) => Err(format!("it did not answer within {} ms", limit.as_millis())),
+    }
+}
+
 /// What a panic said.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);

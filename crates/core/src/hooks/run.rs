@@ -7,7 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::FutureExt as _;
 use toolpost_model::{
     EventBody, HookEvent, HookRun, HookStanding, InvocationId, LogLevel, ObservableInput,
     RequestId, ToolResult,
@@ -16,7 +15,7 @@ use toolpost_model::{
 use super::{Hook, HookCall, HookError, HookOutput, ResolvedCall};
 use crate::{
     call::{CallMode, explain::HookPlan},
-    execution::deadline::panic_text,
+    execution::deadline,
     host::HostInner,
     invocation::{PipelineCall, micros},
     session::Session,
@@ -85,13 +84,7 @@ impl HookCallView {
 pub(crate) fn ahead(host: &HostInner, call: &PipelineCall) -> Vec<HookPlan> {
     let mut found: Vec<HookPlan> = Vec::new();
     for hook in &host.hooks {
-        let concerned = |event: &HookEvent| {
-            let seen = HookCallView::of(call, *event, CallMode::Dry);
-            seen.is_some_and(|seen| {
-                std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view())))
-                    .unwrap_or(true)
-            })
-        };
+        let concerned = |event: &HookEvent| concerns(&**hook, call, *event, CallMode::Dry);
         let events = [HookEvent::Before, HookEvent::After, HookEvent::Failure];
         let events: Vec<HookEvent> = events.into_iter().filter(concerned).collect();
         if !events.is_empty() {
@@ -112,18 +105,19 @@ pub(crate) fn may_withhold(host: &HostInner, call: &PipelineCall) -> bool {
     let sees_the_end = |hook: &dyn Hook| {
         [HookEvent::After, HookEvent::Failure]
             .into_iter()
-            .any(|event| {
-                // Of the ways only a dry run looks different to a hook, and none of those runs.
-                let Some(seen) = HookCallView::of(call, event, CallMode::Resumed) else {
-                    return false;
-                };
-                std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view())))
-                    .unwrap_or(true)
-            })
+            // Of the ways only a dry run looks different to a hook, and none of those runs.
+            .any(|event| concerns(hook, call, event, CallMode::Resumed))
     };
     host.hooks.iter().any(|hook| match hook.standing() {
         HookStanding::Observer => false,
         HookStanding::Guard | HookStanding::Ordinary => sees_the_end(&**hook),
+    })
+}
+
+/// Whether a hook would be asked. One that panics over that would be.
+fn concerns(hook: &dyn Hook, call: &PipelineCall, event: HookEvent, way: CallMode) -> bool {
+    HookCallView::of(call, event, way).is_some_and(|seen| {
+        std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view()))).unwrap_or(true)
     })
 }
 
@@ -154,17 +148,8 @@ pub(super) async fn ask(
             }
         })
     };
-    match tokio::time::timeout(limit, AssertUnwindSafe(work).catch_unwind()).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(panic)) => Some(Err(HookError(format!(
-            "it panicked: {}",
-            panic_text(&*panic)
-        )))),
-        Err(_) => Some(Err(HookError(format!(
-            "it did not answer within {} ms",
-            limit.as_millis()
-        )))),
-    }
+    let answer = deadline::within(limit, work).await;
+    answer.unwrap_or_else(|fault| Some(Err(HookError(fault))))
 }
 
 /// The record of a hook that was asked just now.
@@ -189,10 +174,14 @@ pub(super) fn begun(
 
 /// A hook's words as others may see them: no secret of the call or the host, and not without end.
 pub(super) fn told(call: &PipelineCall, text: &str, most: usize) -> String {
-    let clean = call.live.redactor().text(text).into_owned();
-    match clean.char_indices().nth(most) {
-        None => clean,
-        Some((end, _)) => format!("{} [… cut at {most} characters]", &clean[..end]),
+    cut(call.live.redactor().text(text).into_owned(), most)
+}
+
+/// A text of at most so many characters, which says where it was cut.
+pub(crate) fn cut(text: String, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text,
+        Some((end, _)) => format!("{} [… cut at {most} characters]", &text[..end]),
     }
 }
 

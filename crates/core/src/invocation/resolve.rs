@@ -208,13 +208,25 @@ pub(crate) async fn observe(host: &HostInner, call: &mut PipelineCall, way: Call
 /// Puts the call on record, so that it may be acknowledged.
 pub(crate) async fn accept(host: &HostInner, call: &mut PipelineCall) -> Result<(), CallEnding> {
     if call.progress.on_record == OnRecord::Nothing {
-        let record = rendering::record(call, RecordKind::Accepted, None);
-        host.append(record, Strength::Committed)
-            .await
-            .map_err(|error| result::journal_refuses(&error))?;
-        call.progress.on_record = OnRecord::Accepted;
+        append(host, call, RecordKind::Accepted).await?;
     }
     call.live.accepted();
+    Ok(())
+}
+
+/// Appends a record of a call that has not begun to run.
+pub(crate) async fn append(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    kind: RecordKind,
+) -> Result<(), CallEnding> {
+    let record = rendering::record(call, kind, None);
+    host.append(record, Strength::Committed)
+        .await
+        .map_err(|error| result::journal_refuses(&error))?;
+    if call.progress.on_record == OnRecord::Nothing {
+        call.progress.on_record = OnRecord::Accepted;
+    }
     Ok(())
 }
 

@@ -31,7 +31,7 @@ pub(super) enum Matcher {
 }
 
 /// The readings of one text. One that is missing cannot be read so.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Readings {
     pub(super) command: Option<CommandPattern>,
     pub(super) path: Option<PathPattern>,
@@ -61,9 +61,8 @@ impl Matcher {
     pub(super) fn of_paths(text: &str, places: &PathBaseFolders) -> Result<Self, MatcherError> {
         let path = PathPattern::parse(text, places)?;
         Ok(Self::Text(Box::new(Readings {
-            command: None,
             path: Some(path),
-            url: None,
+            ..Readings::default()
         })))
     }
 
@@ -71,9 +70,8 @@ impl Matcher {
     pub(super) fn of_requests(text: &str) -> Result<Self, MatcherError> {
         let url = UrlPattern::parse(text)?;
         Ok(Self::Text(Box::new(Readings {
-            command: None,
-            path: None,
             url: Some(url),
+            ..Readings::default()
         })))
     }
 

@@ -98,17 +98,6 @@ impl ToolTerms {
     }
 }
 
-/// The same as [`DeclaredTool`], borrowed.
-#[derive(Serialize)]
-struct ToolText<'a> {
-    name: &'a str,
-    source: &'a str,
-    vouched_by: EffectOrigin,
-    #[serde(skip_serializing_if = "ToolTerms::is_empty")]
-    settings: ToolTerms,
-    declaration: &'a Declaration,
-}
-
 /// What a tool takes in a record, as a rule.
 const TOOL_ROOM: usize = 2_048;
 
@@ -118,21 +107,14 @@ pub(crate) fn tool_text(
     credentials: &Credentials,
     redactor: &dyn Redactor,
 ) -> String {
-    let name = entry.name();
-    let source = &*entry.source_name;
-    let declaration = entry.declaration();
-    let vouched_by = entry.origin;
-    let settings = ToolTerms::of(entry, credentials);
-    let text = written(
-        &ToolText {
-            name,
-            source,
-            vouched_by,
-            settings,
-            declaration,
-        },
-        TOOL_ROOM,
-    );
+    let tool = DeclaredTool {
+        name: entry.name().to_owned(),
+        source: entry.source_name.to_string(),
+        vouched_by: entry.origin,
+        settings: ToolTerms::of(entry, credentials),
+        declaration: entry.declaration().clone(),
+    };
+    let text = written(&tool, TOOL_ROOM);
     match redactor.text(&text) {
         std::borrow::Cow::Borrowed(_) => text,
         std::borrow::Cow::Owned(clean) => clean,

@@ -135,19 +135,11 @@ pub(crate) fn fit(
     room: ResultSizePolicy,
     output: &mut ToolOutput,
 ) -> ResultFitReport {
-    let mut fitter = Fitter::new(live, room, output);
-    match room.strategy {
-        PersistStrategy::Inline => {}
-        PersistStrategy::Redact => fitter.redact(output),
-        PersistStrategy::PreviewAndPersist
-        | PersistStrategy::RefOnly
-        | PersistStrategy::DropWithReason
-        | PersistStrategy::NeverPersist => {
-            fitter.text(output);
-            fitter.structured(output);
-            fitter.media(output);
-        }
-    }
+    let mut fitter = Fitter::run(live, room, output, |fitter, output| {
+        fitter.text(output);
+        fitter.structured(output);
+        fitter.media(output);
+    });
     fitter.of_the_tool(output);
     fitter.fitted
 }
@@ -158,16 +150,7 @@ pub(crate) fn fit_structured(
     room: ResultSizePolicy,
     output: &mut ToolOutput,
 ) -> ResultFitReport {
-    let mut fitter = Fitter::new(live, room, output);
-    match room.strategy {
-        PersistStrategy::Inline => {}
-        PersistStrategy::Redact => fitter.redact(output),
-        PersistStrategy::PreviewAndPersist
-        | PersistStrategy::RefOnly
-        | PersistStrategy::DropWithReason
-        | PersistStrategy::NeverPersist => fitter.structured(output),
-    }
-    fitter.fitted
+    Fitter::run(live, room, output, Fitter::structured).fitted
 }
 
 struct Fitter<'a> {
@@ -198,13 +181,28 @@ struct Extent {
 }
 
 impl<'a> Fitter<'a> {
-    fn new(live: &'a LiveCall, room: ResultSizePolicy, output: &ToolOutput) -> Self {
-        Self {
+    /// Does with the output what the strategy says: `cut` makes its parts smaller.
+    fn run(
+        live: &'a LiveCall,
+        room: ResultSizePolicy,
+        output: &mut ToolOutput,
+        cut: impl FnOnce(&mut Self, &mut ToolOutput),
+    ) -> Self {
+        let mut fitter = Self {
             live,
             room,
             fitted: ResultFitReport::default(),
             cut: output.truncated.clone(),
+        };
+        match room.strategy {
+            PersistStrategy::Inline => {}
+            PersistStrategy::Redact => fitter.redact(output),
+            PersistStrategy::PreviewAndPersist
+            | PersistStrategy::RefOnly
+            | PersistStrategy::DropWithReason
+            | PersistStrategy::NeverPersist => cut(&mut fitter, output),
         }
+        fitter
     }
 
     /// Of what the tool cut, the host cannot keep the whole.

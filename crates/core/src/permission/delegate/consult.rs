@@ -1,17 +1,15 @@
 //! Putting a call to the authorities that rules delegate its decision to. Each is asked within its own time; whatever
 //! goes wrong is a vote to deny, with the fault on record.
 
-use std::{
-    panic::AssertUnwindSafe,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use futures_util::{FutureExt as _, future::join_all};
+use futures_util::future::join_all;
 use toolpost_model::{Behavior, DelegatedVote, Effects, ObservableInput, PermissionMode, RuleRef};
 
 use crate::{
     call::CallMode,
-    execution::deadline::panic_text,
+    execution::deadline,
+    hooks,
     host::HostInner,
     invocation::{PipelineCall, ResolvedTool, micros, patience::patiently},
     permission::{AuthorityAnswer, AuthorityFault, AuthorityQuestion, Delegation, KnownAuthority},
@@ -78,7 +76,10 @@ impl DelegatedCall<'_> {
                 (Err(AuthorityFault(fault.to_owned())), false)
             }
         };
-        let told = |text: &str| shortened(&self.call.live.redactor().text(text));
+        let told = |text: &str| {
+            let clean = self.call.live.redactor().text(text).into_owned();
+            hooks::run::cut(clean, TEXT_CHARS)
+        };
         let (behavior, reason, fault) = match answer {
             Ok(answer) => (answer.behavior, answer.reason.as_deref().map(told), None),
             Err(fault) => {
@@ -138,23 +139,8 @@ async fn ask_one(
     question: &AuthorityQuestion<'_>,
     limit: Duration,
 ) -> Result<AuthorityAnswer, AuthorityFault> {
+    // Also the making of the future may panic.
     let work = async { known.port.decide(question).await };
-    match tokio::time::timeout(limit, AssertUnwindSafe(work).catch_unwind()).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(panic)) => Err(AuthorityFault(format!(
-            "it panicked: {}",
-            panic_text(&*panic)
-        ))),
-        Err(_) => Err(AuthorityFault(format!(
-            "it did not answer within {} ms",
-            limit.as_millis()
-        ))),
-    }
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(TEXT_CHARS) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{} [… cut at {TEXT_CHARS} characters]", &text[..end]),
-    }
+    let answer = deadline::within(limit, work).await;
+    answer.unwrap_or_else(|fault| Err(AuthorityFault(fault)))
 }

@@ -355,7 +355,7 @@ fn in_base32(byte: u8) -> bool {
 }
 
 fn in_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
+    byte.is_ascii_alphanumeric() || b"+/=".contains(&byte)
 }
 
 fn in_word(byte: u8) -> bool {
@@ -375,33 +375,25 @@ fn in_path(byte: u8) -> bool {
 }
 
 fn in_token68(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/' | b'=')
+    byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte)
 }
 
 fn separates(byte: u8) -> bool {
-    matches!(
-        byte,
-        b' ' | b'\t' | b':' | b'=' | b'"' | b'\'' | b'\\' | b',' | b'>'
-    )
+    b" \t:=\"'\\,>".contains(&byte)
 }
 
 fn in_user(byte: u8) -> bool {
-    byte.is_ascii_graphic()
-        && !matches!(
-            byte,
-            b':' | b'/' | b'@' | b'"' | b'\'' | b'<' | b'>' | b'[' | b'\\' | b'?' | b'#'
-        )
+    is_visible_except(byte, b":/@\"'<>[\\?#")
 }
 
 fn in_password(byte: u8) -> bool {
-    byte.is_ascii_graphic()
-        && !matches!(
-            byte,
-            b'/' | b'@' | b'"' | b'\'' | b'<' | b'>' | b'[' | b']' | b'\\' | b'?' | b'#'
-        )
+    is_visible_except(byte, b"/@\"'<>[]\\?#")
 }
 
 fn in_field(byte: u8) -> bool {
-    byte.is_ascii_graphic() && !matches!(byte, b';' | b'"' | b'\'' | b'<' | b'>' | b'[' | b'\\')
-        || byte == b' '
+    is_visible_except(byte, b";\"'<>[\\") || byte == b' '
+}
+
+fn is_visible_except(byte: u8, others: &[u8]) -> bool {
+    byte.is_ascii_graphic() && !others.contains(&byte)
 }
