@@ -45,6 +45,23 @@ fn privacy(metadata: &fs::Metadata) -> Privacy {
     }
 }
 
+/// `None` where nothing has the name.
+fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(there) => Ok(Some(there)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens a file for reading, without following a link. A pipe in its place would otherwise keep us waiting for somebody
+/// who writes.
+fn open_existing(path: &Path) -> io::Result<Option<File>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    found(options.read(true).custom_flags(bits(flags)).open(path))
+}
+
 /// What lies at a path, without following a link there.
 pub(crate) enum PathKind {
     Nothing,
@@ -54,13 +71,12 @@ pub(crate) enum PathKind {
 }
 
 pub(crate) fn look(path: &Path) -> io::Result<PathKind> {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_symlink() => Ok(PathKind::Link),
-        Ok(metadata) if metadata.is_dir() => Ok(PathKind::Directory),
-        Ok(_) => Ok(PathKind::Other),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(PathKind::Nothing),
-        Err(error) => Err(error),
-    }
+    Ok(match found(fs::symlink_metadata(path))? {
+        Some(metadata) if metadata.is_symlink() => PathKind::Link,
+        Some(metadata) if metadata.is_dir() => PathKind::Directory,
+        Some(_) => PathKind::Other,
+        None => PathKind::Nothing,
+    })
 }
 
 /// How long ago a file was written. `None`: it is not there, or was written in the future.
@@ -75,19 +91,15 @@ pub(crate) fn absolute(path: &Path) -> io::Result<PathBuf> {
 
 /// The path with every link resolved; of a file that is gone, the path as it was given, made absolute.
 pub(crate) fn resolved(path: &Path) -> io::Result<PathBuf> {
-    match fs::canonicalize(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => absolute(path),
-        other => other,
+    match found(fs::canonicalize(path))? {
+        Some(resolved) => Ok(resolved),
+        None => absolute(path),
     }
 }
 
 /// The length of a file, 0 where there is none.
 pub(crate) fn length(path: &Path) -> io::Result<u64> {
-    match fs::metadata(path) {
-        Ok(metadata) => Ok(metadata.len()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(error),
-    }
+    Ok(found(fs::metadata(path))?.map_or(0, |metadata| metadata.len()))
 }
 
 /// Makes a directory and what is missing above it, all of it for us alone, and their names lasting: a
@@ -155,10 +167,7 @@ pub(crate) fn make_private(path: &Path) -> io::Result<()> {
 
 /// Removes a file that may not be there.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
+    found(fs::remove_file(path)).map(|_| ())
 }
 
 /// A small file's bytes and who can get at them; `None` where there is no file.
@@ -168,14 +177,8 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Option<(Vec<u8>, Privacy)>> 
 
 /// The same of a file that may be larger. Of one that is larger still, only the beginning.
 pub(crate) fn read_bounded(path: &Path, longest: u64) -> io::Result<Option<(Vec<u8>, Privacy)>> {
-    let file = match OpenOptions::new()
-        .read(true)
-        .custom_flags(bits(OFlags::NOFOLLOW))
-        .open(path)
-    {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+    let Some(file) = open_existing(path)? else {
+        return Ok(None);
     };
     let mut bytes = Vec::new();
     let privacy = privacy(&file.metadata()?);
@@ -189,16 +192,8 @@ pub(crate) fn read_in_pieces(
     size: usize,
     mut show: impl FnMut(&[u8]),
 ) -> io::Result<Option<u64>> {
-    // A pipe in its place would otherwise keep us waiting for somebody who writes.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut file = match OpenOptions::new()
-        .read(true)
-        .custom_flags(bits(flags))
-        .open(path)
-    {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+    let Some(mut file) = open_existing(path)? else {
+        return Ok(None);
     };
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a file"));
@@ -222,14 +217,9 @@ pub(crate) fn read_in_pieces(
 ///
 /// Not while SQLite has the file open in this process: see [`create_private_file`].
 pub(crate) fn sync(path: &Path) -> io::Result<()> {
-    match OpenOptions::new()
-        .read(true)
-        .custom_flags(bits(OFlags::NOFOLLOW))
-        .open(path)
-    {
-        Ok(file) => file.sync_all().and_then(|()| sync_parent(path)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
+    match open_existing(path)? {
+        Some(file) => file.sync_all().and_then(|()| sync_parent(path)),
+        None => Ok(()),
     }
 }
 
@@ -294,14 +284,8 @@ impl Lock {
 
     /// True where somebody holds the exclusive lock. A missing file is held by nobody.
     pub(crate) fn is_held(path: &Path) -> io::Result<bool> {
-        let file = match OpenOptions::new()
-            .read(true)
-            .custom_flags(bits(OFlags::NOFOLLOW))
-            .open(path)
-        {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error),
+        let Some(file) = open_existing(path)? else {
+            return Ok(false);
         };
         match file.try_lock_shared() {
             Ok(()) => Ok(false),
@@ -390,11 +374,8 @@ impl LineFile {
     /// Whether the path still leads to this file, and not to nothing or to another.
     pub(crate) fn is_at(&self, path: &Path) -> io::Result<bool> {
         let own = self.0.metadata()?;
-        match fs::symlink_metadata(path) {
-            Ok(there) => Ok((there.dev(), there.ino()) == (own.dev(), own.ino())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
+        let there = found(fs::symlink_metadata(path))?;
+        Ok(there.is_some_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino())))
     }
 
     /// Keeps other processes that ask from moving the file. False where one of them is about it.
@@ -413,10 +394,7 @@ impl LineFile {
 
 /// Gives a file another name; one that is not there keeps none.
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::rename(from, to) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
+    found(fs::rename(from, to)).map(|_| ())
 }
 
 fn bits(flags: OFlags) -> i32 {

@@ -12,6 +12,7 @@ pub(crate) mod query;
 mod reads;
 mod row;
 mod schema;
+mod thread;
 mod writer;
 
 use std::{

@@ -8,9 +8,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::fs::OFlags;
-
-use super::{bits, create_private_directories, remove, sync_parent};
+use super::{create_private_directories, found, open_existing, remove, sync_parent};
 
 /// A content that is being written. Dropped before it has a name, the file goes.
 pub(crate) struct TemporaryBlobFile {
@@ -74,15 +72,8 @@ pub(crate) struct ContentFile {
 impl ContentFile {
     /// `None` where there is no such file. Fails on a link.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = match OpenOptions::new()
-            .read(true)
-            .custom_flags(bits(flags))
-            .open(path)
-        {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
+        let Some(file) = open_existing(path)? else {
+            return Ok(None);
         };
         let size = file.metadata()?.len();
         Ok(Some(Self { file, size }))
@@ -138,10 +129,8 @@ pub(crate) fn files(folder: &Path) -> io::Result<Vec<FolderFile>> {
     let mut found = Vec::new();
     for entry in entries(folder)? {
         let entry = entry?;
-        let metadata = match entry.metadata() {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
+        let Some(metadata) = super::found(entry.metadata())? else {
+            continue;
         };
         if metadata.is_file() {
             let age = metadata.modified()?.elapsed().unwrap_or_default();
@@ -156,9 +145,5 @@ pub(crate) fn files(folder: &Path) -> io::Result<Vec<FolderFile>> {
 }
 
 fn entries(folder: &Path) -> io::Result<impl Iterator<Item = io::Result<fs::DirEntry>>> {
-    match fs::read_dir(folder) {
-        Ok(entries) => Ok(Some(entries).into_iter().flatten()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None.into_iter().flatten()),
-        Err(error) => Err(error),
-    }
+    Ok(found(fs::read_dir(folder))?.into_iter().flatten())
 }

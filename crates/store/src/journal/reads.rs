@@ -1,17 +1,14 @@
 //! The two ways the host reads: lookups on the caller's thread, long reads on one of their own.
 
-use std::{
-    io,
-    thread::{self, JoinHandle},
-};
+use std::io;
 
 use parking_lot::Mutex;
 use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use toolpost_core::JournalError;
 use toolpost_model::BoxFuture;
 
-use super::row::JournalReadError;
+use super::{row::JournalReadError, thread::JournalThread};
 
 /// Readers that wait for a turn. More wait in front of the queue.
 const QUEUE: usize = 64;
@@ -41,58 +38,29 @@ impl Lookups {
 type LongJournalRead = Box<dyn FnOnce(&Connection) + Send>;
 
 /// Long reads, one after the other.
-pub(super) struct Scans {
-    /// Taken by `drop`, which ends the thread.
-    queue: Option<mpsc::Sender<LongJournalRead>>,
-    thread: Option<JoinHandle<()>>,
-}
+pub(super) struct Scans(JournalThread<LongJournalRead>);
 
 impl Scans {
     pub(super) fn start(connection: Connection) -> io::Result<Self> {
-        let (queue, mut waiting) = mpsc::channel::<LongJournalRead>(QUEUE);
-        let work = move || {
+        let work = move |mut waiting: mpsc::Receiver<LongJournalRead>| {
             while let Some(scan) = waiting.blocking_recv() {
                 scan(&connection);
             }
         };
-        let thread = thread::Builder::new()
-            .name("journal-read".into())
-            .spawn(work)?;
-        Ok(Self {
-            queue: Some(queue),
-            thread: Some(thread),
-        })
+        JournalThread::start("journal-read", QUEUE, work).map(Self)
     }
 
     pub(super) fn run<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&Connection) -> Result<T, JournalReadError> + Send + 'static,
     ) -> BoxFuture<'_, Result<T, JournalError>> {
-        Box::pin(async move {
-            let (done, answer) = oneshot::channel();
-            let queue = self.queue.as_ref().ok_or(JournalError::Closed)?;
-            let scan = move |connection: &Connection| {
+        Box::pin(self.0.ask(move |done| {
+            Box::new(move |connection: &Connection| {
                 // The asker may have gone; then there is nobody to read for.
                 if !done.is_closed() {
                     let _ = done.send(ask(connection).map_err(JournalError::from));
                 }
-            };
-            queue
-                .send(Box::new(scan))
-                .await
-                .map_err(|_| JournalError::Closed)?;
-            answer.await.unwrap_or(Err(JournalError::Closed))
-        })
-    }
-}
-
-impl Drop for Scans {
-    fn drop(&mut self) {
-        self.queue = None;
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the journal's reading thread panicked");
-        }
+            })
+        }))
     }
 }

@@ -5,11 +5,7 @@
 
 mod inbox;
 
-use std::{
-    path::Path,
-    thread::{self, JoinHandle},
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
 use rusqlite::Connection;
 use tokio::sync::{
@@ -19,7 +15,7 @@ use tokio::sync::{
 use toolpost_core::{JournalError, PrunedRange, Record, RetentionCut, Strength};
 use toolpost_model::{BoxFuture, SessionId};
 
-use super::{JournalOpenError, committer::Committer};
+use super::{JournalOpenError, committer::Committer, thread::JournalThread};
 use inbox::{Arrival, Inbox};
 
 /// Appends that wait in the queue, and the most one transaction takes.
@@ -56,11 +52,7 @@ enum JournalWriterJob {
 }
 
 /// The handle the journal holds.
-pub(super) struct JournalWriter {
-    /// Taken by `drop`, which ends the thread once the queue is empty.
-    queue: Option<mpsc::Sender<JournalWriterJob>>,
-    thread: Option<JoinHandle<()>>,
-}
+pub(super) struct JournalWriter(JournalThread<JournalWriterJob>);
 
 impl JournalWriter {
     pub(super) fn start(
@@ -69,18 +61,13 @@ impl JournalWriter {
         max_bytes: u64,
     ) -> Result<Self, JournalOpenError> {
         let committer = Committer::new(connection, path, max_bytes)?;
-        let (queue, inbox) = mpsc::channel(QUEUE);
-        let thread = thread::Builder::new()
-            .name("journal-write".into())
-            .spawn(move || run(committer, inbox))
+        let work = move |inbox| run(committer, inbox);
+        JournalThread::start("journal-write", QUEUE, work)
+            .map(Self)
             .map_err(|source| JournalOpenError::Io {
                 path: path.to_path_buf(),
                 source,
-            })?;
-        Ok(Self {
-            queue: Some(queue),
-            thread: Some(thread),
-        })
+            })
     }
 
     /// The record is in the queue when this returns, except where the queue is full; so appends made one
@@ -90,21 +77,15 @@ impl JournalWriter {
         record: Record,
         strength: Strength,
     ) -> BoxFuture<'_, Result<u64, JournalError>> {
-        match &self.queue {
-            Some(queue) => enqueue(queue, record, strength),
-            None => refused(JournalError::Closed),
+        match self.0.queue() {
+            Ok(queue) => enqueue(queue, record, strength),
+            Err(closed) => refused(closed),
         }
     }
 
     /// Resolves when all that was appended before is in the table of what calls are looked for by.
     pub(super) async fn write_facets(&self) -> Result<(), JournalError> {
-        let (done, answer) = oneshot::channel();
-        let queue = self.queue.as_ref().ok_or(JournalError::Closed)?;
-        queue
-            .send(JournalWriterJob::WriteFacets(done))
-            .await
-            .map_err(|_| JournalError::Closed)?;
-        answer.await.unwrap_or(Err(JournalError::Closed))
+        self.0.ask(JournalWriterJob::WriteFacets).await
     }
 
     /// In the same queue: what was appended before is there when the oldest go.
@@ -112,24 +93,10 @@ impl JournalWriter {
         &self,
         cut: RetentionCut,
     ) -> BoxFuture<'_, Result<Option<PrunedRange>, JournalError>> {
-        Box::pin(async move {
-            let (done, answer) = oneshot::channel();
-            let queue = self.queue.as_ref().ok_or(JournalError::Closed)?;
-            let job = JournalWriterJob::Prune(Prune { cut, done });
-            queue.send(job).await.map_err(|_| JournalError::Closed)?;
-            answer.await.unwrap_or(Err(JournalError::Closed))
-        })
-    }
-}
-
-impl Drop for JournalWriter {
-    fn drop(&mut self) {
-        self.queue = None;
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the journal's writing thread panicked");
-        }
+        Box::pin(
+            self.0
+                .ask(move |done| JournalWriterJob::Prune(Prune { cut, done })),
+        )
     }
 }
 
