@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::members::{JsonObjectWriter, Members, Misread};
+use super::members::{JsonObjectWriter, Members, Misread, values};
 use super::{A2aDialect, Part};
 
 /// What a task has made.
@@ -48,7 +48,7 @@ impl Artifact {
             description: artifact.said("description")?,
             parts: artifact.each("parts", Part::read_at)?,
             extensions: artifact.texts("extensions")?,
-            metadata: artifact.object("metadata")?.filter(|map| !map.is_empty()),
+            metadata: artifact.metadata()?,
         })
     }
 
@@ -58,13 +58,7 @@ impl Artifact {
             .with("artifactId", self.artifact_id.as_str())
             .maybe("name", self.name.as_deref())
             .maybe("description", self.description.as_deref())
-            .with(
-                "parts",
-                self.parts
-                    .iter()
-                    .map(|part| part.to_value(dialect))
-                    .collect::<Vec<_>>(),
-            )
+            .with("parts", values(&self.parts, |part| part.to_value(dialect)))
             .texts("extensions", &self.extensions)
             .maybe("metadata", self.metadata.clone())
             .done()

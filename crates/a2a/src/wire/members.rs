@@ -116,6 +116,11 @@ impl<'a> Members<'a> {
     }
 
     /// Reads each item of a list, told where it is.
+    /// Metadata that says nothing counts as none.
+    pub(super) fn metadata(&self) -> Result<Option<Map<String, Value>>, Misread> {
+        Ok(self.object("metadata")?.filter(|map| !map.is_empty()))
+    }
+
     pub(super) fn each<T>(
         &self,
         name: &str,
@@ -124,6 +129,11 @@ impl<'a> Members<'a> {
         let at = |(place, item)| read(item, &format!("{}[{place}]", self.path(name)));
         self.list(name)?.iter().enumerate().map(at).collect()
     }
+}
+
+/// What each item is on the wire.
+pub(super) fn values<T>(items: &[T], value: impl Fn(&T) -> Value) -> Vec<Value> {
+    items.iter().map(value).collect()
 }
 
 /// Puts an object together, leaving out what there is not.
@@ -161,13 +171,7 @@ impl JsonObjectWriter {
     }
 
     pub(super) fn texts(self, name: &str, texts: &[String]) -> Self {
-        self.list(
-            name,
-            texts
-                .iter()
-                .map(|text| Value::from(text.as_str()))
-                .collect(),
-        )
+        self.list(name, values(texts, |text| Value::from(text.as_str())))
     }
 
     pub(super) fn flag(self, name: &str, flag: bool) -> Self {

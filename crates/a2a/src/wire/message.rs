@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::members::{JsonObjectWriter, Members, Misread};
+use super::members::{JsonObjectWriter, Members, Misread, values};
 use super::{A2aDialect, Part};
 use crate::{CANONICAL_URI, is_tool_events};
 
@@ -122,7 +122,7 @@ impl Message {
             context_id: message.said("contextId")?,
             extensions: message.texts("extensions")?,
             reference_task_ids: message.texts("referenceTaskIds")?,
-            metadata: message.object("metadata")?.filter(|map| !map.is_empty()),
+            metadata: message.metadata()?,
         })
     }
 
@@ -131,13 +131,7 @@ impl Message {
         JsonObjectWriter::of_kind(dialect, "message")
             .with("messageId", self.message_id.as_str())
             .with("role", self.role.as_str(dialect))
-            .with(
-                "parts",
-                self.parts
-                    .iter()
-                    .map(|part| part.to_value(dialect))
-                    .collect::<Vec<_>>(),
-            )
+            .with("parts", values(&self.parts, |part| part.to_value(dialect)))
             .maybe("taskId", self.task_id.as_deref())
             .maybe("contextId", self.context_id.as_deref())
             .texts("extensions", &self.extensions)

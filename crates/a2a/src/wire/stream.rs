@@ -31,7 +31,7 @@ impl StatusUpdate {
             context_id: update.said("contextId")?.unwrap_or_default(),
             status: TaskStatus::read_at(status, &update.path("status"))?,
             last: update.flag("final")?.unwrap_or(false),
-            metadata: update.object("metadata")?.filter(|map| !map.is_empty()),
+            metadata: update.metadata()?,
         })
     }
 
@@ -79,7 +79,7 @@ impl ArtifactUpdate {
             artifact: Artifact::read_at(artifact, &update.path("artifact"))?,
             append: update.flag("append")?.unwrap_or(false),
             last_chunk: update.flag("lastChunk")?.unwrap_or(false),
-            metadata: update.object("metadata")?.filter(|map| !map.is_empty()),
+            metadata: update.metadata()?,
         })
     }
 
@@ -145,10 +145,7 @@ impl StreamItem {
             Self::Status(update) => ("statusUpdate", update.to_value(dialect)),
             Self::Artifact(update) => ("artifactUpdate", update.to_value(dialect)),
         };
-        match dialect {
-            A2aDialect::V0_3 => value,
-            A2aDialect::V1_0 => JsonObjectWriter::default().with(member, value).done(),
-        }
+        wrapped(dialect, member, value)
     }
 }
 
@@ -168,9 +165,14 @@ impl SendAnswer {
             Self::Task(task) => ("task", task.to_value(dialect)),
             Self::Message(message) => ("message", message.to_value(dialect)),
         };
-        match dialect {
-            A2aDialect::V0_3 => value,
-            A2aDialect::V1_0 => JsonObjectWriter::default().with(member, value).done(),
-        }
+        wrapped(dialect, member, value)
+    }
+}
+
+/// Only 1.0 says what a value is by the member that holds it.
+fn wrapped(dialect: A2aDialect, member: &str, value: Value) -> Value {
+    match dialect {
+        A2aDialect::V0_3 => value,
+        A2aDialect::V1_0 => JsonObjectWriter::default().with(member, value).done(),
     }
 }

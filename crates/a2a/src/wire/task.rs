@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::members::{JsonObjectWriter, Members, Misread};
+use super::members::{JsonObjectWriter, Members, Misread, values};
 use super::{A2aDialect, Artifact, Message};
 
 macro_rules! states {
@@ -167,7 +167,7 @@ impl Task {
             status: TaskStatus::read_at(status, &task.path("status"))?,
             artifacts: task.each("artifacts", Artifact::read_at)?,
             history: task.each("history", Message::read_at)?,
-            metadata: task.object("metadata")?.filter(|map| !map.is_empty()),
+            metadata: task.metadata()?,
         })
     }
 
@@ -179,17 +179,11 @@ impl Task {
             .with("status", self.status.to_value(dialect))
             .list(
                 "artifacts",
-                self.artifacts
-                    .iter()
-                    .map(|artifact| artifact.to_value(dialect))
-                    .collect(),
+                values(&self.artifacts, |artifact| artifact.to_value(dialect)),
             )
             .list(
                 "history",
-                self.history
-                    .iter()
-                    .map(|message| message.to_value(dialect))
-                    .collect(),
+                values(&self.history, |message| message.to_value(dialect)),
             )
             .maybe("metadata", self.metadata.clone())
             .done()
@@ -216,10 +210,7 @@ impl TaskPage {
         JsonObjectWriter::default()
             .with(
                 "tasks",
-                self.tasks
-                    .iter()
-                    .map(|task| task.to_value(A2aDialect::V1_0))
-                    .collect::<Vec<_>>(),
+                values(&self.tasks, |task| task.to_value(A2aDialect::V1_0)),
             )
             .with("nextPageToken", self.next_page_token.as_str())
             .with("pageSize", self.page_size)

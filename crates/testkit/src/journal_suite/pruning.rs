@@ -4,8 +4,8 @@ use std::{collections::HashSet, time::Duration};
 
 use jiff::Timestamp;
 use toolpost_core::{
-    Due, Facets, Hold, Journal, PruneReport, PrunedBody, Query, Record, RecordKind, RetentionCut,
-    RetentionExemptions, StoredRecord, chain, prune,
+    Due, Facets, Hold, Journal, PruneReport, PrunedBody, PrunedRange, Query, Record, RecordKind,
+    RetentionCut, RetentionExemptions, StoredRecord, chain, prune,
 };
 use toolpost_model::{InvocationId, Outcome, SessionId};
 
@@ -65,14 +65,28 @@ fn cut(up_to: u64) -> RetentionCut {
 
 /// What was written before this day goes; it is day 100.
 async fn prune_before<J: Journal>(journal: &J, before: i64) -> PruneReport {
+    prune_unneeded(journal, before, &needed()).await
+}
+
+async fn prune_unneeded<J: Journal>(
+    journal: &J,
+    before: i64,
+    needed: &RetentionExemptions,
+) -> PruneReport {
     let due = Due {
         before: Some(day(before)),
         size: None,
         why: "a test".into(),
     };
-    prune(journal, &due, &needed(), |_, _| {})
+    prune(journal, &due, needed, |_, _| {})
         .await
         .expect("prune")
+}
+
+/// Removes the records up to a number, some of which are there.
+async fn cut_up_to<J: Journal>(journal: &J, up_to: u64) -> PrunedRange {
+    let pruned = journal.prune(cut(up_to)).await.expect("prune");
+    pruned.expect("something goes")
 }
 
 fn needed() -> RetentionExemptions {
@@ -101,11 +115,7 @@ async fn a_cut_leaves_a_chain_that_holds<J: Journal>(journal: &J) {
         put(journal, end(at)).await;
     }
     let before = everything(journal).await;
-    let pruned = journal
-        .prune(cut(4))
-        .await
-        .expect("prune")
-        .expect("something goes");
+    let pruned = cut_up_to(journal, 4).await;
     assert_eq!(
         (pruned.up_to, pruned.records, pruned.hash),
         (4, 4, before[3].hash)
@@ -157,11 +167,7 @@ async fn what_went_is_found_no_more<J: Journal>(journal: &J) {
     put(journal, end(1)).await;
     let kept = end(2);
     put(journal, kept.clone()).await;
-    journal
-        .prune(cut(4))
-        .await
-        .expect("prune")
-        .expect("something goes");
+    cut_up_to(journal, 4).await;
     assert_eq!(journal.records_of(call).await.expect("records"), []);
     let session = SessionId::new("s");
     let id = request.request.expect("its key").id;
@@ -188,11 +194,7 @@ async fn what_went_is_found_no_more<J: Journal>(journal: &J) {
 async fn a_cut_of_everything_leaves_its_own_record<J: Journal>(journal: &J) {
     put(journal, end(1)).await;
     put(journal, end(2)).await;
-    let pruned = journal
-        .prune(cut(u64::MAX))
-        .await
-        .expect("prune")
-        .expect("something goes");
+    let pruned = cut_up_to(journal, u64::MAX).await;
     assert_eq!((pruned.up_to, pruned.records), (2, 2));
     assert_eq!(seqs(journal).await, [3]);
     assert_eq!(put(journal, end(3)).await, 4);
@@ -311,18 +313,11 @@ async fn sessions_that_may_come_back_stay<J: Journal>(journal: &J) {
     )
     .await;
     let known = SessionId::new("known");
-    let due = Due {
-        before: Some(day(50)),
-        size: None,
-        why: "a test".into(),
-    };
     let needed = RetentionExemptions {
         sessions: HashSet::from([known.clone()]),
         ..needed()
     };
-    let report = prune(journal, &due, &needed, |_, _| {})
-        .await
-        .expect("prune");
+    let report = prune_unneeded(journal, 50, &needed).await;
     assert_eq!(
         (report.up_to, report.held),
         (5, Some((6, Hold::Session(known))))
@@ -375,14 +370,7 @@ async fn catalogs_and_surfaces_are_told_again<J: Journal>(journal: &J) {
         now: day(300),
         ..needed()
     };
-    let due = Due {
-        before: Some(day(200)),
-        size: None,
-        why: "a test".into(),
-    };
-    prune(journal, &due, &later, |_, _| {})
-        .await
-        .expect("prune");
+    prune_unneeded(journal, 200, &later).await;
     let rows = everything(journal).await;
     let again: Vec<&StoredRecord> = rows
         .iter()
@@ -429,14 +417,7 @@ async fn what_pruning_wrote_is_no_reason_to_prune<J: Journal>(journal: &J) {
         now: day(300),
         ..needed()
     };
-    let due = Due {
-        before: Some(day(200)),
-        size: None,
-        why: "a test".into(),
-    };
-    let report = prune(journal, &due, &later, |_, _| {})
-        .await
-        .expect("prune");
+    let report = prune_unneeded(journal, 200, &later).await;
     assert_eq!(report, PruneReport::default());
     assert_eq!(seqs(journal).await, [3]);
 }
