@@ -495,59 +495,35 @@ impl A2aTask {
     /// What is told at a place of the log, and whether that is the last of it.
     pub(super) fn item(&self, place: usize) -> Option<(StreamItem, bool)> {
         let entry = self.state.lock().log.get(place)?.clone();
-        let task_id = self.id.clone();
-        let context_id = self.context_id.clone();
-        Some(match entry {
-            TaskLogEntry::ModuleEvent { state, message, at } => {
-                let status = TaskStatus {
-                    state,
-                    message: Some((*message).clone()),
-                    timestamp: Some(told(at)),
-                };
-                let update = StatusUpdate {
-                    task_id,
-                    context_id,
-                    status,
-                    last: false,
+        let (state, message, at, last) = match entry {
+            TaskLogEntry::Status { state, message, at } => {
+                (state, message, at, state.is_terminal())
+            }
+            TaskLogEntry::ModuleEvent { state, message, at } => (state, Some(message), at, false),
+            TaskLogEntry::Artifact(artifact) => {
+                let update = ArtifactUpdate {
+                    task_id: self.id.clone(),
+                    context_id: self.context_id.clone(),
+                    artifact: (*artifact).clone(),
+                    append: false,
+                    last_chunk: true,
                     metadata: None,
                 };
-                (StreamItem::Status(update), false)
+                return Some((StreamItem::Artifact(update), false));
             }
-            TaskLogEntry::Status { state, message, at } => {
-                let message = message.map(|message| (*message).clone());
-                let status = TaskStatus {
-                    state,
-                    message,
-                    timestamp: Some(told(at)),
-                };
-                let last = state.is_terminal();
-                (
-                    StreamItem::Status(StatusUpdate {
-                        task_id,
-                        context_id,
-                        status,
-                        last,
-                        metadata: None,
-                    }),
-                    last,
-                )
-            }
-            TaskLogEntry::Artifact(artifact) => {
-                let artifact = (*artifact).clone();
-                let append = false;
-                let last_chunk = true;
-                let metadata = None;
-                let update = ArtifactUpdate {
-                    task_id,
-                    context_id,
-                    artifact,
-                    append,
-                    last_chunk,
-                    metadata,
-                };
-                (StreamItem::Artifact(update), false)
-            }
-        })
+        };
+        let update = StatusUpdate {
+            task_id: self.id.clone(),
+            context_id: self.context_id.clone(),
+            status: TaskStatus {
+                state,
+                message: message.map(|message| (*message).clone()),
+                timestamp: Some(told(at)),
+            },
+            last,
+            metadata: None,
+        };
+        Some((StreamItem::Status(update), last))
     }
 }
 

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use toolpost_a2e::{Body, ErrorCode, ErrorMessage, Message, OtherBody, projection};
 use toolpost_core::{
-    CallHandleState, CallRequest, EventDelivery, EventInterest, EventListener, Host,
-    RecordedResult, RequestIdentity, request_digest,
+    CallRequest, EventDelivery, EventInterest, EventListener, Host, RecordedResult,
+    RequestIdentity, request_digest,
 };
 use toolpost_model::{ErrorClass, Event, EventBody, ModelInput, SessionId, TraceContext};
 use toolpost_modules::PluginPort;
@@ -23,8 +23,8 @@ use uuid::Uuid;
 use super::{
     A2eServerFace,
     capability::A2ePeer,
-    conversation::{A2eConversation, ConversationTransport, NotTaken},
-    tools::{begin, claim_id, request_id, used_for_another},
+    conversation::{A2eConversation, NotTaken},
+    tools::{begin, claim_id, hand_over, request_id},
 };
 
 /// The namespace of the calls that messages become.
@@ -61,27 +61,8 @@ pub(super) async fn take(peer: &A2ePeer, message: Message) -> Result<(), NotTake
             ..RequestIdentity::default()
         })
         .notify(Arc::clone(&listener) as Arc<dyn EventListener>);
-    let told_early = conversation.transport == ConversationTransport::Http;
-    let mut handle = begin(peer, call).await;
-    match handle.standing() {
-        CallHandleState::UnderWay => {
-            // The answer goes to the session's next reader, so a reader that leaves does not end the call.
-            handle.detach();
-            if told_early {
-                handle.accepted().await;
-            }
-        }
-        CallHandleState::Over(answer)
-            if answer.result().error_class() == Some(ErrorClass::RequestConflict) =>
-        {
-            listener.let_go();
-            return Err(used_for_another().into());
-        }
-        CallHandleState::Over(answer) => listener.ended(answer),
-        CallHandleState::Joined | CallHandleState::Backgrounded => {
-            tokio::spawn(async move { listener.ended(&handle.answer().await) });
-        }
-    }
+    let handle = begin(peer, call).await;
+    hand_over(conversation, handle, listener, MessageListener::let_go).await?;
     Ok(())
 }
 

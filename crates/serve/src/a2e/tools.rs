@@ -185,8 +185,7 @@ async fn start(
     call.times.total_time = Some(request.timeout);
     call.batch = request.batch;
     call.delivery.background = request.background;
-    let told_early = conversation.transport == ConversationTransport::Http;
-    let mut handle = begin(peer, call).await;
+    let handle = begin(peer, call).await;
     match handle.standing() {
         CallHandleState::Backgrounded => {
             handle.accepted().await;
@@ -194,26 +193,42 @@ async fn start(
         }
         // A repeat of one in the background is told the same again.
         CallHandleState::Joined if background => listener.goes_on(handle.invocation_id()),
+        CallHandleState::Joined | CallHandleState::UnderWay | CallHandleState::Over(_) => {
+            hand_over(conversation, handle, listener, CallListener::let_go).await?;
+        }
+    }
+    Ok(CapabilityResponse::Taken)
+}
+
+/// Leaves a call that has begun to its listener; over HTTP only once it is on record. A request that cannot be the call's
+/// is not the listener's to answer.
+pub(super) async fn hand_over<L: EventListener>(
+    conversation: &A2eConversation,
+    mut handle: CallHandle,
+    listener: Arc<L>,
+    let_go: fn(&L),
+) -> Result<(), ErrorMessage> {
+    match handle.standing() {
         CallHandleState::UnderWay => {
-            // Whoever reads the stream next gets the answer, so nobody leaving ends the call.
+            // The session's next reader gets the answer, so a reader that leaves does not end the call.
             handle.detach();
-            if told_early {
+            if conversation.transport == ConversationTransport::Http {
                 handle.accepted().await;
             }
         }
         CallHandleState::Over(answer)
             if answer.result().error_class() == Some(ErrorClass::RequestConflict) =>
         {
-            listener.let_go();
+            let_go(&listener);
             return Err(used_for_another());
         }
         CallHandleState::Over(answer) => listener.ended(answer),
-        // Begun in an earlier life of the host, so nobody listens to it.
-        CallHandleState::Joined => {
+        // Begun in an earlier life of the host, without this listener.
+        CallHandleState::Joined | CallHandleState::Backgrounded => {
             tokio::spawn(async move { listener.ended(&handle.answer().await) });
         }
     }
-    Ok(CapabilityResponse::Taken)
+    Ok(())
 }
 
 /// The id of a message. One without it cannot be repeated.
@@ -255,7 +270,7 @@ pub(super) async fn begin(peer: &A2ePeer, call: CallRequest) -> CallHandle {
     peer.host().start(call).await
 }
 
-pub(super) fn used_for_another() -> ErrorMessage {
+fn used_for_another() -> ErrorMessage {
     ErrorMessage::new(
         ErrorCode::InvalidMessage,
         "this id was used for another call in this session",

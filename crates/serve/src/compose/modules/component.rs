@@ -6,9 +6,7 @@ use toolpost_amplifier::{LoadFailure, PlannedModule};
 use toolpost_config::{HostConfig, WasmConfig};
 use toolpost_model::ResourceAccess;
 use toolpost_modules::RustModule;
-use toolpost_wasm::{
-    DirectoryAccess, DirectoryGrant, WasmError, WasmModule, WasmModules, WasmSettings,
-};
+use toolpost_wasm::{DirectoryAccess, DirectoryGrant, WasmModule, WasmModules, WasmSettings};
 
 use super::failed;
 
@@ -27,9 +25,7 @@ impl Components {
         artifact: &Path,
         sha256: Option<&str>,
     ) -> Result<WasmModule, LoadFailure> {
-        let engine = self
-            .engine(config)
-            .map_err(|error| failed(module, error.to_string()))?;
+        let engine = self.engine(config, module)?;
         engine
             .load(module, artifact, sha256, settings(config, module))
             .await
@@ -43,21 +39,25 @@ impl Components {
         artifact: &Path,
         sha256: Option<&str>,
     ) -> Result<RustModule, LoadFailure> {
-        let engine = self
-            .engine(config)
-            .map_err(|error| failed(module, error.to_string()))?;
+        let engine = self.engine(config, module)?;
         let hook = engine
             .load_hook(module, artifact, sha256, settings(config, module))
             .await?;
         Ok(RustModule::hook(module.id.as_str(), hook).config(module.config.clone()))
     }
 
-    fn engine(&mut self, config: &HostConfig) -> Result<WasmModules, WasmError> {
+    fn engine(
+        &mut self,
+        config: &HostConfig,
+        module: &PlannedModule,
+    ) -> Result<WasmModules, LoadFailure> {
         if let Some(engine) = &self.0 {
             return Ok(engine.clone());
         }
         let cache = config.cache_dir.as_ref().map(|cache| cache.join(COMPILED));
-        Ok(self.0.insert(WasmModules::new(cache.as_deref())?).clone())
+        let engine = WasmModules::new(cache.as_deref());
+        let engine = engine.map_err(|error| failed(module, error.to_string()))?;
+        Ok(self.0.insert(engine).clone())
     }
 }
 
