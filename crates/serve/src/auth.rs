@@ -9,7 +9,7 @@ use toolpost_config::TokenConfig;
 use toolpost_core::AcknowledgementTiming;
 use toolpost_model::{Principal, PrincipalRole};
 
-use crate::http::{HttpProblem, RequestFace};
+use crate::http::{HttpProblem, RequestFace, header_text};
 
 /// How callers on the network prove themselves.
 #[derive(Clone, Debug)]
@@ -118,7 +118,7 @@ impl Door {
                 "`Host` or `Origin` is there more than once",
             ));
         }
-        let host = text(headers, &header::HOST).ok_or_else(|| {
+        let host = header_text(headers, header::HOST).ok_or_else(|| {
             HttpProblem::bad_request("missing_host", "the request has no `Host` header")
         })?;
         if !is_own_host(host, hosts) {
@@ -169,7 +169,7 @@ impl Door {
             Self::Socket | Self::CommandLine => return Ok(Principal::operator("local")),
             Self::Process { principal, .. } => return Ok(principal.clone()),
         }
-        let given = text(headers, &header::AUTHORIZATION)
+        let given = header_text(headers, header::AUTHORIZATION)
             .and_then(|value| value.split_once(' '))
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
             .map(|(_, token)| token.trim());
@@ -229,10 +229,6 @@ impl Door {
         }
         found
     }
-}
-
-fn text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 /// Rebinding needs a name, so addresses and `localhost` are always meant; other names must be configured.

@@ -37,7 +37,7 @@ use crate::{a2a, a2e, feed, join, mcp, refusals::RefusedRequests, reload::Active
 
 pub(crate) use gate::{ConnectionOrigin, RequestFace, RequestGate, SocketPeer};
 pub(crate) use problem::HttpProblem;
-pub(crate) use stream::{KEEP_ALIVE, STILL_HERE};
+pub(crate) use stream::{EVENTS, STILL_HERE, UTF8_EVENTS, event_stream, keep_alive};
 
 /// For the routes of plain HTTP.
 #[derive(Clone)]
@@ -223,11 +223,19 @@ async fn host(
     })))
 }
 
+/// A header of visible ASCII characters.
+pub(crate) fn header_text(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The media type of a body, without parameters; empty where the request names none.
+pub(crate) fn media_type(headers: &HeaderMap) -> &str {
+    let given = header_text(headers, header::CONTENT_TYPE).unwrap_or_default();
+    given.split(';').next().unwrap_or_default().trim()
+}
+
 fn accepts_events(headers: &HeaderMap) -> bool {
-    let accept = headers
-        .get(header::ACCEPT)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+    let accept = header_text(headers, header::ACCEPT).unwrap_or_default();
     accept
         .split(',')
         .any(|part| part.trim().starts_with("text/event-stream"))

@@ -21,9 +21,10 @@ use super::{
     A2aServerFace,
     operations::{self, A2aCaller, SendMessageResult},
     stream::{self, TaskStreamFormat, TaskStreamStart},
+    task::A2aTask,
 };
 use crate::{
-    http::{HttpProblem, read_body},
+    http::{HttpProblem, header_text, media_type, read_body},
     streams::{self, StreamPlace},
     trace_headers::caller_span,
 };
@@ -51,14 +52,19 @@ impl A2aReply {
         }
     }
 
-    pub(super) fn telling(mut self, tells_events: bool) -> Self {
+    fn task(task: &A2aTask, history_length: Option<u64>, dialect: A2aDialect) -> Self {
+        let told = operations::told(task, None, history_length);
+        Self::value(told.to_value(dialect)).telling(task.tells_events)
+    }
+
+    fn telling(mut self, tells_events: bool) -> Self {
         self.tells_events = tells_events;
         self
     }
 }
 
 pub(super) fn version(headers: &HeaderMap) -> Option<&str> {
-    headers.get(VERSION).and_then(|value| value.to_str().ok())
+    header_text(headers, VERSION)
 }
 
 /// Whether a peer names the extension in a header of either spelling.
@@ -75,11 +81,7 @@ pub(super) async fn json_body(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Bytes, HttpProblem> {
-    let media_type = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let name = media_type.split(';').next().unwrap_or_default().trim();
+    let name = media_type(headers);
     if !["application/json", "application/a2a+json"]
         .iter()
         .any(|known| name.eq_ignore_ascii_case(known))
@@ -212,8 +214,7 @@ pub(super) async fn get(
 ) -> Result<A2aReply, A2aRefusal> {
     let params = TaskParams::read(params)?;
     let task = operations::find(face, caller, &params.id).await?;
-    let told = operations::told(&task, None, params.history_length);
-    Ok(A2aReply::value(told.to_value(caller.dialect)).telling(task.tells_events))
+    Ok(A2aReply::task(&task, params.history_length, caller.dialect))
 }
 
 pub(super) async fn cancel(
@@ -223,8 +224,7 @@ pub(super) async fn cancel(
 ) -> Result<A2aReply, A2aRefusal> {
     let params = TaskParams::read(params)?;
     let task = operations::cancel(face, caller, &params).await?;
-    let told = operations::told(&task, None, params.history_length);
-    Ok(A2aReply::value(told.to_value(caller.dialect)).telling(task.tells_events))
+    Ok(A2aReply::task(&task, params.history_length, caller.dialect))
 }
 
 /// The rest of a task's stream. 1.0 has none of a task that ended; in 0.3 it is the task.

@@ -15,6 +15,7 @@ use toolpost_core::{SurfaceEntry, ToolFilter};
 use toolpost_model::{InputContract, Principal};
 
 use super::A2aServerFace;
+use crate::http::header_text;
 
 /// As much of a tool's description as a list of skills shows.
 const LONGEST_DESCRIPTION: usize = 1_000;
@@ -37,9 +38,7 @@ pub(super) async fn public(
     let text = card.to_string();
     let digest = Sha256::digest(text.as_bytes());
     let tag = format!("\"{}\"", const_hex::encode(&digest[..8]));
-    let known = headers
-        .get(header::IF_NONE_MATCH)
-        .and_then(|value| value.to_str().ok());
+    let known = header_text(&headers, header::IF_NONE_MATCH);
     let is_same = |known: &str| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag;
     let is_known = known.is_some_and(|known| known.split(',').map(str::trim).any(is_same));
     let mut response = match is_known {
@@ -89,10 +88,7 @@ pub(super) async fn extended(
 fn card(face: &A2aServerFace, headers: &HeaderMap, skills: Vec<Skill>, needs_token: bool) -> Value {
     let config = &face.config;
     let url = config.url.clone().unwrap_or_else(|| {
-        let host = headers
-            .get(header::HOST)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or("localhost");
+        let host = header_text(headers, header::HOST).unwrap_or("localhost");
         format!("http://{host}/a2a")
     });
     let card = AgentCard {

@@ -21,7 +21,7 @@ use super::{
     card,
     operations::{self, A2aCaller, no_push},
 };
-use crate::http::HttpProblem;
+use crate::http::{HttpProblem, header_text};
 
 type TheFace = State<Arc<A2aServerFace>>;
 type Who = Extension<Principal>;
@@ -30,10 +30,7 @@ type QueryParameters = Query<BTreeMap<String, String>>;
 /// The media type that 1.0.1 prefers, for those who say that they know it.
 fn media_type(headers: &HeaderMap) -> &'static str {
     const OWN: &str = "application/a2a+json";
-    let accept = headers
-        .get(header::ACCEPT)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+    let accept = header_text(headers, header::ACCEPT).unwrap_or_default();
     if accept.contains(OWN) {
         OWN
     } else {

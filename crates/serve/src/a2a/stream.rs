@@ -3,24 +3,17 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use axum::{
-    body::Body,
-    http::{HeaderValue, header},
-    response::Response,
-};
+use axum::response::Response;
 use bytes::Bytes;
 use futures_util::Stream;
 use serde_json::Value;
-use tokio::{
-    sync::watch,
-    time::{Interval, MissedTickBehavior, interval},
-};
+use tokio::{sync::watch, time::Interval};
 use tokio_util::sync::CancellationToken;
 use toolpost_a2a::wire::{A2aDialect, Message, RequestId, StreamItem, answer};
 
 use super::{A2aServerFace, task::A2aTask};
 use crate::{
-    http::{KEEP_ALIVE, STILL_HERE},
+    http::{STILL_HERE, UTF8_EVENTS, event_stream, keep_alive},
     streams::StreamPlace,
 };
 
@@ -72,8 +65,7 @@ pub(super) fn of_task(
         first.status.message = remark;
     }
     let first = written.frame(&StreamItem::Task(first));
-    let mut alive = interval(KEEP_ALIVE);
-    alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut alive = keep_alive();
     alive.reset();
     let grown = task.grown();
     let closing = face.closing.clone();
@@ -89,25 +81,14 @@ pub(super) fn of_task(
         closing,
         _place: place,
     };
-    respond(reading.frames())
+    event_stream(UTF8_EVENTS, "no-store", reading.frames())
 }
 
 /// The whole answer is one message.
 pub(super) fn of_message(message: Message, written: &TaskStreamFormat) -> Response {
     let frame = written.frame(&StreamItem::Message(message));
-    respond(futures_util::stream::iter([Ok(frame)]))
-}
-
-fn respond(frames: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
-    let mut response = Response::new(Body::from_stream(frames));
-    let headers = response.headers_mut();
-    // Without a charset some clients read the text as Latin-1.
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream; charset=utf-8"),
-    );
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    let frames = futures_util::stream::iter([Ok(frame)]);
+    event_stream(UTF8_EVENTS, "no-store", frames)
 }
 
 struct TaskSseFeed {

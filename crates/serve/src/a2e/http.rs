@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     auth::Door,
-    http::{BODY_TIMEOUT, KEEP_ALIVE, STILL_HERE},
+    http::{BODY_TIMEOUT, STILL_HERE, UTF8_EVENTS, event_stream, header_text, keep_alive},
     refusals::{RefusalDesk, TurnedAway},
     streams::{self, StreamPlace, StreamsFull},
 };
@@ -211,13 +211,10 @@ async fn listen(
     headers: HeaderMap,
 ) -> Result<Response, A2eHttpRefusal> {
     let conversation = conversation(&face, &door, &desk, &headers).await?;
-    let after = headers
-        .get(LAST_EVENT)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|id| {
-            let (epoch, number) = id.split_once('-')?;
-            (epoch == face.epoch).then(|| number.parse().ok())?
-        });
+    let after = header_text(&headers, LAST_EVENT).and_then(|id| {
+        let (epoch, number) = id.split_once('-')?;
+        (epoch == face.epoch).then(|| number.parse().ok())?
+    });
     // Sessions without a handshake are nobody's yet, and have a limit of their own.
     let owner = conversation
         .session()
@@ -227,15 +224,7 @@ async fn listen(
         (None, _) | (_, None) => None,
     };
     let reading = OutboxReader::begin(conversation, after, place);
-    let mut response = Response::new(Body::from_stream(reading.frames()));
-    let headers = response.headers_mut();
-    // Without a charset clients read the text as Latin-1.
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream; charset=utf-8"),
-    );
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    Ok(response)
+    Ok(event_stream(UTF8_EVENTS, "no-cache", reading.frames()))
 }
 
 /// One reader of a session's outbox.
@@ -254,14 +243,12 @@ impl OutboxReader {
         place: Option<StreamPlace>,
     ) -> Self {
         let attached = conversation.outbox.attach(after);
-        let mut alive = interval(KEEP_ALIVE);
-        alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let again = attached.again.into_iter();
         Self {
             conversation,
             reader: attached.reader,
             again,
-            alive,
+            alive: keep_alive(),
             _place: place,
         }
     }

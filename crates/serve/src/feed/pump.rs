@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use tokio::{
     sync::broadcast::error::{RecvError, TryRecvError},
-    time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until},
+    time::{Instant, Interval, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 use toolpost_a2a::{ToolEvent, producer::ToolCallStart};
@@ -28,7 +28,7 @@ use super::{
     range::{FeedStart, Whose},
     vocabulary::{self, FeedFrameWriter, StreamEndReason},
 };
-use crate::http::{KEEP_ALIVE, STILL_HERE};
+use crate::http::{STILL_HERE, keep_alive};
 
 /// Records that are read at a time. The next ones are read when these were sent.
 const PAGE: usize = 32;
@@ -152,8 +152,8 @@ impl Pump {
             // Records may be lost with the power; then the reader has all that there is.
             FeedStart::After(seq) => seq.min(head.seq),
         };
-        let mut alive = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
-        alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut alive = keep_alive();
+        alive.reset();
         let mut pump = Self {
             host,
             whose,

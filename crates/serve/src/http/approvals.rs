@@ -10,23 +10,20 @@ use axum::{
     Extension, Json,
     body::Body,
     extract::State,
-    http::{HeaderMap, HeaderValue, header},
+    http::HeaderMap,
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 use futures_util::Stream;
 use serde_json::{Value, json};
-use tokio::{
-    sync::watch,
-    time::{Interval, MissedTickBehavior, interval},
-};
+use tokio::{sync::watch, time::Interval};
 use tokio_util::sync::CancellationToken;
 use toolpost_core::{ApprovalError, Host, QuestionClosure};
 use toolpost_model::{InvocationId, PermissionRequest, Principal, Verdict};
 
 use super::{
-    HttpProblem, KEEP_ALIVE, RouteParameter, RouteState, STILL_HERE, accepts_events,
-    operators_only, read_body,
+    EVENTS, HttpProblem, RouteParameter, RouteState, STILL_HERE, accepts_events, event_stream,
+    keep_alive, operators_only, read_body,
 };
 
 /// What waits for an answer; as a stream, what happens to it from now on.
@@ -40,14 +37,7 @@ pub(super) async fn list(
         return Ok(Json(json!({ "approvals": shared.host.approvals() })).into_response());
     }
     let feed = ApprovalFeed::open(shared.host.clone(), shared.closing);
-    let mut response = Response::new(Body::from_stream(feed.frames()));
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream"),
-    );
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    Ok(event_stream(EVENTS, "no-store", feed.frames()))
 }
 
 /// One question.
@@ -108,8 +98,6 @@ struct ApprovalFeed {
 
 impl ApprovalFeed {
     fn open(host: Host, closing: CancellationToken) -> Self {
-        let mut alive = interval(KEEP_ALIVE);
-        alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut changes = host.approval_changes();
         // What waits already is told first.
         changes.mark_changed();
@@ -118,7 +106,7 @@ impl ApprovalFeed {
             changes,
             known: BTreeMap::new(),
             untold: VecDeque::new(),
-            alive,
+            alive: keep_alive(),
             closing,
         }
     }

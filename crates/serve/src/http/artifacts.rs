@@ -14,7 +14,7 @@ use axum::{
 use futures_util::stream;
 use toolpost_model::{ArtifactError, ArtifactId, ContentDigest, Principal, StoredArtifact};
 
-use super::{HttpProblem, RouteParameter, RouteState};
+use super::{HttpProblem, RouteParameter, RouteState, header_text};
 use range::RequestedRange;
 
 /// How much is read and sent at once.
@@ -43,10 +43,7 @@ pub(super) async fn serve(
     let is_same = headers
         .get(header::IF_RANGE)
         .is_none_or(|value| value.as_bytes() == etag.as_bytes());
-    let asked = headers
-        .get(header::RANGE)
-        .filter(|_| is_same)
-        .and_then(|value| value.to_str().ok());
+    let asked = header_text(&headers, header::RANGE).filter(|_| is_same);
     let size = about.size;
     let mut answer = described(about.id, &about.media_type, about.digest);
     let (status, from, to) =

@@ -21,8 +21,8 @@ use toolpost_model::{
 };
 
 use super::{
-    HttpProblem, RequestFace, RouteParameter, RouteState, accepts_events, read_body, session_of,
-    stream,
+    HttpProblem, RequestFace, RouteParameter, RouteState, accepts_events, header_text, media_type,
+    read_body, session_of, stream,
 };
 use crate::trace_headers::caller_span;
 
@@ -205,15 +205,9 @@ async fn arguments(
     limit: usize,
 ) -> Result<ModelInput, HttpProblem> {
     let body = read_body(body, limit).await?;
-    let media_type = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let is_json = media_type
-        .split(';')
-        .next()
-        .is_some_and(|name| name.trim().eq_ignore_ascii_case("application/json"));
-    let is_absent = body.is_empty() && media_type.is_empty();
+    let is_json = media_type(headers).eq_ignore_ascii_case("application/json");
+    let given = header_text(headers, header::CONTENT_TYPE).unwrap_or_default();
+    let is_absent = body.is_empty() && given.is_empty();
     if !is_json && !is_absent {
         return Err(HttpProblem::unsupported_media_type());
     }

@@ -3,9 +3,8 @@
 
 use axum::{
     Extension,
-    body::Body,
     extract::{Query, State, rejection::QueryRejection},
-    http::{HeaderMap, HeaderName, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue},
     response::Response,
 };
 use serde::Deserialize;
@@ -13,7 +12,9 @@ use toolpost_a2a::ui_stream::{self, UiVersion};
 use toolpost_core::SessionError;
 use toolpost_model::{Principal, SessionId};
 
-use super::{HttpProblem, RouteParameter, RouteState, SESSION_HEADER, operators_only};
+use super::{
+    EVENTS, HttpProblem, RouteParameter, RouteState, SESSION_HEADER, event_stream, operators_only,
+};
 use crate::feed::{FeedStart, Pump, Vocabulary, Whose};
 
 /// Where a reader that comes back was.
@@ -149,13 +150,8 @@ async fn stream(
         shared.closing,
     )
     .await?;
-    let mut response = Response::new(Body::from_stream(pump.frames()));
+    let mut response = event_stream(EVENTS, "no-store", pump.frames());
     let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream"),
-    );
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // Proxies that gather answers would hold the stream back.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     // What `default` stands for, so that others can be told where to call.

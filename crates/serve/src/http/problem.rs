@@ -131,9 +131,7 @@ impl From<ApprovalError> for HttpProblem {
         match error {
             ApprovalError::Unknown(_) => Self::not_found("unknown_approval", message)
                 .hint("`GET /approvals` lists what waits for an answer"),
-            ApprovalError::AlreadyDecided { .. } => {
-                Self::new(StatusCode::CONFLICT, "already_decided", message)
-            }
+            ApprovalError::AlreadyDecided { .. } => Self::conflict("already_decided", message),
             ApprovalError::Expired => Self::new(StatusCode::GONE, "expired", message),
             ApprovalError::Withdrawn => Self::new(StatusCode::GONE, "withdrawn", message),
             ApprovalError::NotOperator => Self::forbidden("operators_only", message),
@@ -143,27 +141,15 @@ impl From<ApprovalError> for HttpProblem {
                 Self::unprocessable("nothing_to_remember", message)
             }
             ApprovalError::Redacted => Self::unprocessable("redacted", message),
-            ApprovalError::Journal(_) => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "journal_unavailable",
-                message,
-            ),
-            ApprovalError::Rules(_) => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "rules_unavailable",
-                message,
-            ),
+            ApprovalError::Journal(_) => Self::unavailable("journal_unavailable", message),
+            ApprovalError::Rules(_) => Self::unavailable("rules_unavailable", message),
         }
     }
 }
 
 impl From<RuleStoreError> for HttpProblem {
     fn from(error: RuleStoreError) -> Self {
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "rules_unavailable",
-            error.to_string(),
-        )
+        Self::unavailable("rules_unavailable", error.to_string())
     }
 }
 
@@ -183,11 +169,7 @@ impl From<ArtifactError> for HttpProblem {
             ArtifactError::Full { .. }
             | ArtifactError::Shared(_)
             | ArtifactError::TooLarge { .. }
-            | ArtifactError::Storage(_) => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "artifacts_unavailable",
-                message,
-            ),
+            | ArtifactError::Storage(_) => Self::unavailable("artifacts_unavailable", message),
         }
     }
 }
@@ -225,11 +207,7 @@ impl From<super::formats::UnknownFormat> for HttpProblem {
 
 impl From<JournalError> for HttpProblem {
     fn from(error: JournalError) -> Self {
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "journal_unavailable",
-            error.to_string(),
-        )
+        Self::unavailable("journal_unavailable", error.to_string())
     }
 }
 

@@ -4,20 +4,20 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
-    http::{HeaderValue, header},
-    response::Response,
+    http::header,
+    response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::{
     sync::mpsc,
-    time::{Instant, MissedTickBehavior, interval},
+    time::{Instant, Interval, MissedTickBehavior, interval},
 };
 use toolpost_core::{CallHandle, Patience, PendingCall, RecordedResult};
 use toolpost_model::{BoxFuture, Event, EventBody};
 
 /// A sign of life where nothing else is said, so that no proxy takes the silence for death.
-pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub(crate) const STILL_HERE: Bytes = Bytes::from_static(b": still here\n\n");
 
 use super::calls::pending_body;
@@ -28,14 +28,31 @@ pub(super) fn respond(
     events: mpsc::Receiver<Event>,
     patience: Option<Patience>,
 ) -> Response {
-    let mut response = Response::new(Body::from_stream(frames(handle, events, patience)));
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream"),
-    );
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    event_stream(EVENTS, "no-store", frames(handle, events, patience))
+}
+
+/// The media types of event streams. Without a charset some clients read the text as Latin-1.
+pub(crate) const EVENTS: &str = "text/event-stream";
+pub(crate) const UTF8_EVENTS: &str = "text/event-stream; charset=utf-8";
+
+/// The response that sends `frames`.
+pub(crate) fn event_stream(
+    media_type: &'static str,
+    cache_control: &'static str,
+    frames: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static,
+) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, media_type),
+        (header::CACHE_CONTROL, cache_control),
+    ];
+    (headers, Body::from_stream(frames)).into_response()
+}
+
+/// The times at which a stream gives a sign of life: at once, and whenever it was silent for a while.
+pub(crate) fn keep_alive() -> Interval {
+    let mut alive = interval(KEEP_ALIVE);
+    alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    alive
 }
 
 enum CallStreamPhase {
@@ -53,8 +70,7 @@ fn frames(
     events: mpsc::Receiver<Event>,
     patience: Option<Patience>,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
-    let mut alive = interval(KEEP_ALIVE);
-    alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut alive = keep_alive();
     alive.reset();
     let since = Instant::now();
     futures_util::stream::unfold(

@@ -32,7 +32,7 @@ use super::{
     wire::{self, Id, JsonRpcMessage, McpReply},
 };
 use crate::{
-    http::{HttpProblem, read_body},
+    http::{HttpProblem, header_text, media_type, read_body},
     trace_headers::caller_span,
 };
 use answering::{Speaking, refused};
@@ -57,7 +57,7 @@ async fn take(
             "`Accept` must name `application/json` and `text/event-stream`",
         ));
     }
-    if !is_json(&headers) {
+    if !media_type(&headers).eq_ignore_ascii_case("application/json") {
         return Err(HttpProblem::unsupported_media_type());
     }
     let body = read_body(body, face.settings.message_limit).await?;
@@ -105,6 +105,23 @@ struct Came {
 }
 
 impl Came {
+    /// A request of the older protocol, which alone has methods without a body.
+    fn without_body(
+        face: Arc<McpServerFace>,
+        principal: Principal,
+        headers: HeaderMap,
+    ) -> Result<Self, HttpProblem> {
+        let came = Self {
+            face,
+            principal,
+            headers,
+        };
+        match came.says_modern() {
+            true => Err(HttpProblem::method_not_allowed()),
+            false => Ok(came),
+        }
+    }
+
     async fn request(self, id: Id, method: &str, params: Option<&RawValue>) -> Response {
         let mut asked = match McpRequest::read(McpMethod::read(method), params) {
             Ok(asked) => asked,
@@ -165,10 +182,7 @@ impl Came {
     /// Whether the header names a revision without sessions. One that nobody here has heard of says nothing; who has a
     /// session is told so when that is looked for.
     fn says_modern(&self) -> bool {
-        let said = self
-            .headers
-            .get(headers::VERSION)
-            .and_then(|value| value.to_str().ok());
+        let said = header_text(&self.headers, headers::VERSION);
         said.and_then(Version::read).is_some_and(Version::is_modern)
     }
 
@@ -317,14 +331,7 @@ async fn listen(
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
 ) -> Result<Response, HttpProblem> {
-    let came = Came {
-        face,
-        principal,
-        headers,
-    };
-    if came.says_modern() {
-        return Err(HttpProblem::method_not_allowed());
-    }
+    let came = Came::without_body(face, principal, headers)?;
     if !accepts(&came.headers, &["text/event-stream"]) {
         return Ok(not_acceptable("`Accept` must name `text/event-stream`"));
     }
@@ -356,22 +363,11 @@ async fn leave(
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
 ) -> Result<Response, HttpProblem> {
-    let came = Came {
-        face,
-        principal,
-        headers,
-    };
-    if came.says_modern() {
-        return Err(HttpProblem::method_not_allowed());
-    }
+    let came = Came::without_body(face, principal, headers)?;
     if let Err((status, fault)) = came.session() {
         return Ok(refused(&came.face, None, fault, status));
     }
-    let wire_id = came
-        .headers
-        .get(SESSION)
-        .and_then(|id| id.to_str().ok())
-        .unwrap_or_default();
+    let wire_id = header_text(&came.headers, SESSION).unwrap_or_default();
     if let Some(stay) = came.face.sessions.remove(wire_id) {
         sessions::end(&came.face, &stay).await;
     }
@@ -410,16 +406,6 @@ fn not_acceptable(message: &'static str) -> Response {
         message,
     )
         .into_response()
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let media_type = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    let name = media_type
-        .and_then(|media_type| media_type.split(';').next())
-        .unwrap_or_default();
-    name.trim().eq_ignore_ascii_case("application/json")
 }
 
 /// Whether the caller reads all of these. One that does not say reads anything.

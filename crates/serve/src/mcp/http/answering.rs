@@ -16,12 +16,12 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use hyper::body::{Frame, SizeHint};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
 use toolpost_model::Principal;
 
 use crate::{
-    http::{KEEP_ALIVE, STILL_HERE},
+    http::{EVENTS, STILL_HERE, event_stream, keep_alive},
     mcp::{
         McpServerFace,
         exchange::{ExchangeResult, ExchangeStep, McpExchange},
@@ -83,8 +83,7 @@ impl Speaking {
 
     /// A stream of what is said, up to the end.
     pub(super) fn stream(self, first: Option<Bytes>, exchange: McpExchange) -> Response {
-        let mut alive = interval(KEEP_ALIVE);
-        alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut alive = keep_alive();
         if first.is_some() {
             alive.reset();
         }
@@ -100,17 +99,9 @@ impl Speaking {
                 .await
                 .map(|frame| (Ok::<_, Infallible>(frame), telling))
         });
-        let mut response = Response::new(Body::from_stream(frames));
-        let headers = response.headers_mut();
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/event-stream"),
-        );
-        headers.insert(
-            header::CACHE_CONTROL,
-            HeaderValue::from_static("no-cache, no-store"),
-        );
-        headers.insert(UNBUFFERED, HeaderValue::from_static("no"));
+        let mut response = event_stream(EVENTS, "no-cache, no-store", frames);
+        let unbuffered = HeaderValue::from_static("no");
+        response.headers_mut().insert(UNBUFFERED, unbuffered);
         response
     }
 }
