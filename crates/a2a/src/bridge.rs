@@ -41,16 +41,16 @@ impl VocabularyBridge {
         Ok(())
     }
 
-    /// Takes a line of AI SDK 4 in.
+    /// Takes in one JSON text or one line of AI SDK 4's data stream.
     ///
     /// # Errors
-    /// Where the line is not of that protocol.
-    pub fn receive_v4(
+    /// Where the text is neither.
+    pub fn receive_line(
         &mut self,
         line: &str,
         send: impl FnMut(DataPart<'_>),
     ) -> Result<(), Unreadable> {
-        let changes = self.receiver.receive_v4(line)?;
+        let changes = self.receiver.receive_line(line)?;
         self.send(&changes, send);
         Ok(())
     }

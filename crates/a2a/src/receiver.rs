@@ -220,6 +220,18 @@ impl Receiver {
         Ok(changes)
     }
 
+    /// Takes in one JSON text or one line of AI SDK 4's data stream, for streams that may be either. No text is both.
+    ///
+    /// # Errors
+    /// Those of [`Self::receive`] or [`Self::receive_v4`].
+    pub fn receive_line(&mut self, line: &str) -> Result<Vec<CallPartChange>, Unreadable> {
+        if V4Line::is_line(line) {
+            self.receive_v4(line)
+        } else {
+            self.receive(line)
+        }
+    }
+
     fn fail_lone(&mut self, message: &str, changes: &mut Vec<CallPartChange>) {
         let named = self
             .table

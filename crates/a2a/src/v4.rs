@@ -30,22 +30,35 @@ pub enum V4Code {
     Other,
 }
 
+impl V4Code {
+    fn of(code: &str) -> Option<Self> {
+        Some(match code {
+            "9" => Self::Call,
+            "a" => Self::Result,
+            "b" => Self::Start,
+            "c" => Self::Delta,
+            "3" => Self::Error,
+            "0" | "2" | "8" | "d" | "e" | "f" | "g" | "h" | "i" | "j" | "k" => Self::Other,
+            _ => return None,
+        })
+    }
+}
+
 impl<'a> V4Line<'a> {
+    /// Whether a text begins with a known code and a colon. No JSON text and no field of server-sent events does.
+    pub(crate) fn is_line(text: &str) -> bool {
+        text.split_once(':')
+            .is_some_and(|(code, _)| V4Code::of(code).is_some())
+    }
+
     /// Takes a line apart.
     ///
     /// # Errors
     /// Where it has no known code or, after the code of another kind of line, no JSON.
     pub fn read(line: &'a str) -> Result<Self, Unreadable> {
-        let (code, json) = line.split_once(':').ok_or(Unreadable::NoCode)?;
-        let code = match code {
-            "9" => V4Code::Call,
-            "a" => V4Code::Result,
-            "b" => V4Code::Start,
-            "c" => V4Code::Delta,
-            "3" => V4Code::Error,
-            "0" | "2" | "8" | "d" | "e" | "f" | "g" | "h" | "i" | "j" | "k" => V4Code::Other,
-            other => return Err(Unreadable::UnknownCode(other.chars().take(16).collect())),
-        };
+        let (word, json) = line.split_once(':').ok_or(Unreadable::NoCode)?;
+        let code = V4Code::of(word)
+            .ok_or_else(|| Unreadable::UnknownCode(word.chars().take(16).collect()))?;
         if code == V4Code::Other {
             serde_json::from_str::<IgnoredAny>(json)?;
         }

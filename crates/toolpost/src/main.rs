@@ -6,6 +6,7 @@ mod authorities;
 mod cli;
 mod client;
 mod commands;
+mod dropped_flags;
 mod environment;
 mod exit;
 mod hooks;
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
     toolpost_sandbox::launch_if_asked();
     // Before anything that starts a thread or reads a byte: the same program is also the process that runs code.
     toolpost_native::code_worker_if_asked();
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| dropped_flags::add_tip(error).exit());
     match &cli.command {
         Some(Command::Serve(arguments)) if arguments.talks_over_pipes() => {
             terminal::start_logging_aside();

@@ -22,7 +22,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval},
 };
-use toolpost_a2a::{CallPartChange, Receiver, Unreadable};
+use toolpost_a2a::Receiver;
 
 use self::{
     heard::{ROOM, StreamLinkStatus, WatchInputMessage},
@@ -49,15 +49,9 @@ pub(crate) struct WatchArgs {
     /// Where to begin; by default with what happens now
     #[arg(long, value_name = "WHERE", value_enum)]
     from: Option<WatchStartPoint>,
-    /// Removed with the reading of files; still parsed to answer with a hint
-    #[arg(short, long, hide = true)]
-    follow: bool,
     /// End when the stream ends or breaks, instead of opening it again
     #[arg(long)]
     once: bool,
-    /// Read the lines of AI SDK 4's data stream, such as `9:{…}`, instead of JSON
-    #[arg(long)]
-    v4: bool,
     /// Print a call as one line of JSON whenever it changes
     #[arg(long)]
     json: bool,
@@ -93,22 +87,13 @@ pub(crate) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
         StreamReconnectPolicy::Yes
     };
     tokio::spawn(stream::read(address, again, to));
-    let read: EventTextDecoder = if arguments.v4 {
-        Receiver::receive_v4
-    } else {
-        Receiver::receive
-    };
-    watch(view, heard, read).await
+    watch(view, heard).await
 }
-
-/// How a text is taken in.
-type EventTextDecoder = fn(&mut Receiver, &str) -> Result<Vec<CallPartChange>, Unreadable>;
 
 /// Shows what is heard until there is nothing more or somebody says that it is enough.
 async fn watch(
     mut view: View,
     mut heard: mpsc::Receiver<WatchInputMessage>,
-    read: EventTextDecoder,
 ) -> anyhow::Result<Exit> {
     let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
@@ -129,7 +114,7 @@ async fn watch(
                 view.tick(&receiver);
             }
             told = heard.recv() => match told {
-                Some(WatchInputMessage::Json(text)) => match read(&mut receiver, &text) {
+                Some(WatchInputMessage::Json(text)) => match receiver.receive_line(&text) {
                     Ok(changes) => {
                         doubt.accept_text(&text, &receiver);
                         view.show(&changes, &mut receiver);

@@ -49,7 +49,7 @@ fn nothing_is_an_empty_array() {
 #[test]
 fn lines_of_ai_sdk_4() {
     let lines = "0:\"hm\"\n9:{\"toolCallId\":\"c1\",\"toolName\":\"t\",\"args\":{}}\nnot one\na:{\"toolCallId\":\"c1\"}\n";
-    let ran = Home::new().feed(&["a2a", "normalize", "--v4"], lines);
+    let ran = Home::new().feed(&["a2a", "normalize"], lines);
     let parts: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(
         parts,
@@ -57,7 +57,7 @@ fn lines_of_ai_sdk_4() {
     );
     assert_eq!(
         ran.stderr,
-        "warning: line 3 is left out: a line of AI SDK 4 begins with a code and a colon\n"
+        "warning: line 3 is left out: this is no JSON: expected ident at column 2\n"
     );
     assert_eq!(ran.code, 0);
 }

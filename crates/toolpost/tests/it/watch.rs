@@ -189,12 +189,12 @@ fn a_call_that_one_text_tells_to_its_end_is_printed_once() {
 }
 
 #[test]
-fn lines_of_the_older_protocol_are_read_where_somebody_says_so() {
+fn lines_of_the_older_protocol_are_read() {
     let home = Home::new();
     let lines = "f:{\"messageId\":\"m\"}\n9:{\"toolCallId\":\"a\",\"toolName\":\"t\",\"args\":{\"x\":1}}\n\
                  a:{\"toolCallId\":\"a\",\"result\":7}\n0:\"text\"\n";
     let url = serve_once("text/plain", lines);
-    let ran = home.run(&["watch", &url, "--v4"]).expect(0);
+    let ran = home.run(&["watch", &url]).expect(0);
     assert_eq!(
         ran.stdout,
         "running  a  t  x = 1\ndone     a  t  x = 1  → 7\n"
@@ -356,7 +356,7 @@ fn refusals_say_what_to_do() {
     home.check("watch_file", &["watch", "events.jsonl"])
         .expect(2);
     home.check("watch_pipe", &["watch", "-"]).expect(2);
-    home.check("watch_flag_for_files", &["watch", "--follow"])
+    home.check("watch_dropped_flag", &["watch", "--follow"])
         .expect(2);
     let served = Served::start(&home, &[]);
     let url = format!("http://{}", served.address);

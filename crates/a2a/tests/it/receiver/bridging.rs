@@ -11,11 +11,7 @@ fn bridged(lines: &str) -> Vec<Value> {
     for line in lines.lines().map(str::trim) {
         let send =
             |part: toolpost_a2a::DataPart<'_>| sent.push(serde_json::to_value(part).unwrap());
-        if line.starts_with('{') {
-            bridge.receive(line, send).unwrap();
-        } else {
-            bridge.receive_v4(line, send).unwrap();
-        }
+        bridge.receive_line(line, send).unwrap();
     }
     bridge.finish(|part| sent.push(serde_json::to_value(part).unwrap()));
     assert!(sent.iter().all(|part| part["kind"] == "data"), "{sent:?}");

@@ -1,7 +1,7 @@
 //! The line protocol of AI SDK 4.
 
 use serde_json::{Value, json};
-use toolpost_a2a::{Receiver, V4Code, V4Line};
+use toolpost_a2a::{Receiver, Unreadable, V4Code, V4Line};
 
 use super::{flying, with};
 
@@ -85,4 +85,30 @@ fn what_is_no_such_line_is_refused_and_changes_nothing() {
             json: "{}"
         }
     );
+}
+
+#[test]
+fn lines_and_json_are_told_apart() {
+    let mut receiver = Receiver::default();
+    for line in [
+        r#"9:{"toolCallId":"c1","toolName":"weather","args":{}}"#,
+        r#"{"type":"tool-call","toolCallId":"c2","toolName":"rain","input":{}}"#,
+        r#"0:"text""#,
+        r#"a:{"toolCallId":"c1","result":7}"#,
+    ] {
+        receiver.receive_line(line).unwrap();
+    }
+    assert_eq!(
+        serde_json::to_value(receiver.into_parts()).unwrap(),
+        json!([
+            with(flying("c1", "weather", json!({})), json!({ "result": 7 })),
+            flying("c2", "rain", json!({})),
+        ]),
+    );
+    let mut receiver = Receiver::default();
+    for line in ["z:{}", "hello: you", "99:{}", "0:text", "9:{"] {
+        let error = receiver.receive_line(line).unwrap_err();
+        assert!(matches!(error, Unreadable::Json(_)), "{line}: {error}");
+    }
+    assert_eq!(receiver.held(), 0);
 }

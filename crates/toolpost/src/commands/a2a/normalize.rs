@@ -19,12 +19,9 @@ use crate::{
 #[derive(Args)]
 pub(super) struct NormalizeArgs {
     /// JSON lines or server-sent events with payloads, parts, messages, tasks, items of streams or JSON-RPC answers of
-    /// A2A 0.3 or 1.0; standard input by default
+    /// A2A 0.3 or 1.0, or lines of AI SDK 4's data stream; standard input by default
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The lines are a data stream of AI SDK 4: `9:{…}`, `a:{…}`
-    #[arg(long)]
-    v4: bool,
     /// What to print
     #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = NormalizeOutputFormat::Calls)]
     form: NormalizeOutputFormat,
@@ -50,8 +47,8 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Exit> {
     };
     let mut out = Out::new();
     let written = match arguments.form {
-        NormalizeOutputFormat::Calls => merge(lines, options, arguments.v4, &mut out),
-        NormalizeOutputFormat::Parts => write_parts(lines, options, arguments.v4, &mut out),
+        NormalizeOutputFormat::Calls => merge(lines, options, &mut out),
+        NormalizeOutputFormat::Parts => write_parts(lines, options, &mut out),
     };
     match written {
         // A reader that has gone has seen enough.
@@ -67,18 +64,12 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Exit> {
 fn merge(
     lines: EventLineReader<impl io::Read>,
     options: ReceiverOptions,
-    v4: bool,
     out: &mut Out,
 ) -> anyhow::Result<Tally> {
     let mut receiver = Receiver::new(options);
     lines.each(|number, line, _| {
         if let Some(text) = readable(number, &line) {
-            let received = if v4 {
-                receiver.receive_v4(text)
-            } else {
-                receiver.receive(text)
-            };
-            warn_if_unreadable(number, received.map(drop));
+            warn_if_unreadable(number, receiver.receive_line(text).map(drop));
         }
         anyhow::Ok(())
     })?;
@@ -98,7 +89,6 @@ fn merge(
 fn write_parts(
     lines: EventLineReader<impl io::Read>,
     options: ReceiverOptions,
-    v4: bool,
     out: &mut Out,
 ) -> anyhow::Result<Tally> {
     let mut bridge = VocabularyBridge::new(options);
@@ -106,12 +96,7 @@ fn write_parts(
         let mut sent = Ok(());
         if let Some(text) = readable(number, &line) {
             let send = |part: DataPart<'_>| out.write_line(&part, &mut sent);
-            let received = if v4 {
-                bridge.receive_v4(text, send)
-            } else {
-                bridge.receive(text, send)
-            };
-            warn_if_unreadable(number, received);
+            warn_if_unreadable(number, bridge.receive_line(text, send));
         }
         sent?;
         // A part goes out before anybody waits for the next line, and not line by line while a file is read.

@@ -12,9 +12,6 @@ use crate::{environment, exit::UsageError, reach, settings};
 
 /// Finds the stream to watch.
 pub(super) async fn find_address(arguments: &WatchArgs) -> anyhow::Result<Address> {
-    if arguments.follow {
-        return Err(not_from_files("`--follow` was removed").into());
-    }
     let Some(url) = arguments.url.as_deref() else {
         if arguments.token_file.is_some() {
             return Err(UsageError("`--token-file` is for a URL".to_owned()).into());
@@ -31,7 +28,7 @@ pub(super) async fn find_address(arguments: &WatchArgs) -> anyhow::Result<Addres
                 format!("`{url}` cannot be watched: an address begins with http:// or https://");
             return Err(UsageError(message).into());
         }
-        None => return Err(not_from_files(&format!("`{url}` is not a URL")).into()),
+        None => return Err(not_a_url(url).into()),
     }
     Ok(Address {
         url: session_url(url, arguments.session.as_deref(), arguments.from)?,
@@ -41,9 +38,9 @@ pub(super) async fn find_address(arguments: &WatchArgs) -> anyhow::Result<Addres
 }
 
 /// Earlier versions read files and standard input.
-fn not_from_files(message: &str) -> UsageError {
+fn not_a_url(word: &str) -> UsageError {
     UsageError(format!(
-        "{message}\n\
+        "`{word}` is not a URL\n\
          hint: `watch` does not read files or pipes; `toolpost a2a normalize` does"
     ))
 }

@@ -257,7 +257,7 @@ fn what_is_no_stream_of_tool_events_is_named() {
     let (url, _) = serve(vec![answer("application/json", task.len(), task)]);
     home.run(&["watch", &url]).expect(0);
     let (url, _) = serve(vec![answer("text/plain", 9, "0:\"text\"\n")]);
-    home.run(&["watch", &url, "--v4"]).expect(0);
+    home.run(&["watch", &url]).expect(0);
 
     let nothing = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned();
     let (url, _) = serve(vec![nothing]);

@@ -1,0 +1,43 @@
+//! Flags that earlier versions read. A command line that still has one gets a tip about its replacement.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// A flag that is no longer read.
+struct DroppedFlag {
+    flag: &'static str,
+    /// What to do instead. It names the command, since other commands may never have had the flag.
+    tip: &'static str,
+}
+
+const DROPPED_FLAGS: [DroppedFlag; 2] = [
+    DroppedFlag {
+        flag: "--follow",
+        tip: "`watch` does not read files or pipes; `toolpost a2a normalize` does",
+    },
+    DroppedFlag {
+        flag: "--v4",
+        tip: "leave it out: `watch` and `a2a normalize` recognise the lines of AI SDK 4",
+    },
+];
+
+/// The error of the parser, with a tip where the flag that it does not know is a dropped one.
+pub(crate) fn add_tip(mut error: clap::Error) -> clap::Error {
+    if let Some(tip) = find_tip(&error) {
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    error
+}
+
+fn find_tip(error: &clap::Error) -> Option<&'static str> {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    DROPPED_FLAGS
+        .iter()
+        .find(|dropped| dropped.flag == unknown)
+        .map(|dropped| dropped.tip)
+}
