@@ -228,15 +228,12 @@ pub(crate) enum StdioProtocol {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FaceArgs {
     /// Talk to the program that started the host over standard input and output, and listen on no port
-    #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["http", "token", "token_file", "no_token"])]
+    #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["http", "token_file", "no_token"])]
     pub(crate) stdio: Option<StdioProtocol>,
     /// Address to listen on
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<SocketAddr>,
-    /// The token callers must send; better kept in a file, since other users can see command lines
-    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["token_file", "no_token"])]
-    pub(crate) token: Option<String>,
-    /// A file that holds the token
+    /// A file that holds the token callers must send; by default the host makes one
     #[arg(long, value_name = "FILE", conflicts_with = "no_token")]
     pub(crate) token_file: Option<PathBuf>,
     /// Let everybody on this machine in; only on loopback

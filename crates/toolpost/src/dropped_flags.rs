@@ -9,10 +9,14 @@ struct DroppedFlag {
     tip: &'static str,
 }
 
-const DROPPED_FLAGS: [DroppedFlag; 2] = [
+const DROPPED_FLAGS: [DroppedFlag; 3] = [
     DroppedFlag {
         flag: "--follow",
         tip: "`watch` does not read files or pipes; `toolpost a2a normalize` does",
+    },
+    DroppedFlag {
+        flag: "--token",
+        tip: "other users can read a command line; put the token into a file and name it with `--token-file`",
     },
     DroppedFlag {
         flag: "--v4",

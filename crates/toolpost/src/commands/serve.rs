@@ -176,14 +176,6 @@ pub(crate) fn access(
     match face {
         FaceArgs { no_token: true, .. } => Ok(CallerAuthentication::Open),
         FaceArgs {
-            token: Some(token), ..
-        } if token.len() < 16 || token.contains(char::is_whitespace) => {
-            Err(UsageError("a token needs at least 16 characters and no blanks".into()).into())
-        }
-        FaceArgs {
-            token: Some(token), ..
-        } => Ok(CallerAuthentication::Token(token.clone())),
-        FaceArgs {
             token_file: Some(path),
             ..
         } => Ok(CallerAuthentication::Token(environment::read_token(path)?)),

@@ -48,10 +48,11 @@ class ProcessCase(TimedCase):
         self.addCleanup(place.remove)
         return place
 
-    def new_host(self, *arguments, program=None, place=None, config=None, environment=None):
+    def new_host(self, *arguments, program=None, place=None, config=None, environment=None, token=None):
         """A host of this test alone."""
         place = place or self.new_place()
         words = list(arguments) + (place.config(config) if config else [])
+        words += place.token_file(token) if token else []
         host = Host(program or self.program, place, words, environment)
         self.addCleanup(host.kill)
         return host.start()

@@ -60,6 +60,12 @@ class Place:
         path.write_text(text)
         return ["--config", str(path)]
 
+    def token_file(self, token):
+        """Writes a token into a file and gives the words that name it."""
+        path = self.folder / "given-token"
+        path.write_text(token)
+        return ["--token-file", str(path)]
+
     def remove(self):
         shutil.rmtree(self.folder, ignore_errors=True)
 

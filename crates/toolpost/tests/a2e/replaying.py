@@ -39,7 +39,7 @@ class ReplayHost(Host):
 
     def words(self, face):
         place = ["--workspace", str(self.place.workspace), "--data-dir", str(self.place.data_dir)]
-        return words(self.what, *face, *place, "--token", TOKEN, "--json", *self.arguments)
+        return words(self.what, *face, *place, *self.place.token_file(TOKEN), "--json", *self.arguments)
 
     def kill(self):
         super().kill()

@@ -43,21 +43,21 @@ class AfterARestart(ProcessCase):
     def test_a_door_that_was_open(self):
         host = self.new_host("--no-token")
         session = self.read_session(host, "anything")
-        self.restart(host, ["--token", FIRST])
+        self.restart(host, host.place.token_file(FIRST))
         self.assert_over(host, session.id)
 
     def test_a_door_that_is_open_now(self):
-        host = self.new_host("--token", FIRST)
+        host = self.new_host(token=FIRST)
         session = self.read_session(host, FIRST)
         self.restart(host, ["--no-token"])
         self.assert_over(host, session.id)
 
     def test_the_same_door(self):
-        for arguments, token in ((["--no-token"], ""), (["--token", FIRST], FIRST)):
+        for arguments, token in ((["--no-token"], ""), ([], FIRST)):
             with self.subTest(arguments=arguments):
-                host = self.new_host(*arguments)
+                host = self.new_host(*arguments, token=token)
                 session = self.read_session(host, token)
-                self.restart(host, arguments)
+                self.restart(host, host.arguments)
                 self.assert_open(session)
 
     def test_a_named_token_that_was_taken_away(self):
@@ -68,9 +68,9 @@ class AfterARestart(ProcessCase):
         self.assert_open(stays)
 
     def test_a_token_that_was_replaced(self):
-        host = self.new_host("--token", FIRST)
+        host = self.new_host(token=FIRST)
         session = self.read_session(host, FIRST)
-        self.restart(host, ["--token", SECOND])
+        self.restart(host, host.place.token_file(SECOND))
         self.assert_over(host, session.id)
 
     def test_a_named_token_that_was_replaced(self):

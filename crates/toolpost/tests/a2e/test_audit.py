@@ -9,9 +9,9 @@ TOKEN = "a-token-that-nobody-may-read"
 
 
 class AuditCase(ProcessCase):
-    def start(self, audit, *arguments):
+    def start(self, audit):
         place = self.new_place()
-        host = self.new_host(*arguments, place=place, config="a2e: { audit: { %s } }\n" % audit)
+        host = self.new_host(place=place, config="a2e: { audit: { %s } }\n" % audit, token=TOKEN)
         session = self.new_session(host, TOKEN)
         stream = self.open_stream(session)
         self.assertTrue(stream.next().message.get("ok", True))
@@ -27,7 +27,7 @@ class AuditCase(ProcessCase):
 class Lines(AuditCase):
     def setUp(self):
         super().setUp()
-        self.host, self.sender, self.stream = self.start("path: audit.jsonl", "--token", TOKEN)
+        self.host, self.sender, self.stream = self.start("path: audit.jsonl")
 
     def test_calls_and_lists_are_noted(self):
         for request_id, tool in (("good", "echo"), ("bad", "no_such_tool")):
@@ -68,7 +68,7 @@ class Rotation(AuditCase):
     def test_old_lines_move_aside_and_none_is_torn_or_doubled(self):
         limit = 10 * 1024
         audit = "path: audit.jsonl, max_bytes: 10KiB, backup_count: 2"
-        host, sender, stream = self.start(audit, "--token", TOKEN)
+        host, sender, stream = self.start(audit)
         wanted = [f"r{number:03}" for number in range(150)]
         for request_id in wanted:
             sender.call("echo", {"message": "x"}, id=request_id)

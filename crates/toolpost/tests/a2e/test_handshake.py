@@ -169,7 +169,7 @@ class OpenDoor(ProcessCase):
                 self.assertIn("echo", self.new_client(host, token=token).list())
 
     def test_a_token_of_ones_own(self):
-        host = self.new_host("--token", "a-token-of-my-own")
+        host = self.new_host(token="a-token-of-my-own")
         self.assertIn("echo", self.new_client(host, token="a-token-of-my-own").list())
         with self.assertRaises(Refused):
             self.new_client(host, token="another-token-entirely")

@@ -269,10 +269,12 @@ fn a_host_can_be_given_its_token_or_none() {
         refused.stderr
     );
     assert_ne!(refused.code, 0);
+    home.write("short.txt", "short");
+    home.write("blanks.txt", "with a blank in it");
     for arguments in [
-        &["--token", "short"][..],
-        &["--token", "with a blank in it"],
-        &["--no-token", "--token", "x"],
+        &["--token-file", "short.txt"][..],
+        &["--token-file", "blanks.txt"],
+        &["--no-token", "--token-file", "token.txt"],
     ] {
         home.run(&[&["serve", "--http", "127.0.0.1:0"], arguments].concat())
             .expect(2);

@@ -169,7 +169,7 @@ fn banner(server: &Server, arguments: &ReplayArgs, recorded: &RecordingCounts) {
             recorded.tools
         ),
     );
-    let given = arguments.face.token.is_some() || arguments.face.token_file.is_some();
+    let given = arguments.face.token_file.is_some();
     line(
         "token",
         match server.token() {
