@@ -80,16 +80,23 @@ pub(crate) struct PlaceArgs {
     /// A configuration file that is trusted and counts before the workspace's and the user's own
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// The same for commands that read every configuration file.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct SettingsArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
     /// The policy, which counts before everything else; by default `/etc/toolpost/policy.yaml`, where there is one
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
 }
 
-impl PlaceArgs {
+impl SettingsArgs {
     pub(crate) fn is_given(&self) -> bool {
-        self.workspace.is_some()
-            || self.data_dir.is_some()
-            || self.config.is_some()
+        self.place.workspace.is_some()
+            || self.place.data_dir.is_some()
+            || self.place.config.is_some()
             || self.policy.is_some()
     }
 }

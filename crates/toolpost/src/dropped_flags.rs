@@ -9,10 +9,14 @@ struct DroppedFlag {
     tip: &'static str,
 }
 
-const DROPPED_FLAGS: [DroppedFlag; 3] = [
+const DROPPED_FLAGS: [DroppedFlag; 4] = [
     DroppedFlag {
         flag: "--follow",
         tip: "`watch` does not read files or pipes; `toolpost a2a normalize` does",
+    },
+    DroppedFlag {
+        flag: "--policy",
+        tip: "leave it out: this command reads no policy",
     },
     DroppedFlag {
         flag: "--token",

@@ -15,7 +15,7 @@ use toolpost_store::{DataDir, DataDirError};
 
 use crate::{
     approving::{desk::ApprovalDesk, prompt},
-    cli::{PlaceArgs, PolicyArgs},
+    cli::{PolicyArgs, SettingsArgs},
     client::{HostClient, HostFacts},
     environment::{self, Tty},
     exit::UsageError,
@@ -73,11 +73,11 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Finds the running host, or starts one without any face.
 pub(crate) async fn reach(
-    place: &PlaceArgs,
+    arguments: &SettingsArgs,
     policy: &PolicyArgs,
     purpose: HostPurpose,
 ) -> anyhow::Result<ReachedHost> {
-    let settings = settings::with_bundles(|| settings::resolve(place, policy)).await?;
+    let settings = settings::with_bundles(|| settings::resolve(arguments, policy)).await?;
     let place = &settings.place;
     if let Some((client, facts)) = running(&place.data_dir).await? {
         same_workspace(&place.workspace, &facts)?;

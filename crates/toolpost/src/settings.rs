@@ -19,7 +19,7 @@ use toolpost_serve::{McpHandover, NativeHandover, module_supply};
 use toolpost_store::{DataDir, LastGood};
 
 use crate::{
-    cli::{PlaceArgs, PolicyArgs},
+    cli::{PlaceArgs, PolicyArgs, SettingsArgs},
     environment,
     exit::UsageError,
 };
@@ -200,7 +200,11 @@ fn place_of(place: &PlaceArgs, given: Option<&ConfigLayer>) -> anyhow::Result<Wo
 }
 
 /// Reads every layer: the policy, the file that was given, the workspace's own, the user's, and the flags.
-pub(crate) fn resolve(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<CommandSettings> {
+pub(crate) fn resolve(
+    arguments: &SettingsArgs,
+    policy: &PolicyArgs,
+) -> anyhow::Result<CommandSettings> {
+    let place = &arguments.place;
     let mut layers = Vec::new();
     let given = given_layer(place)?;
     let place_found = place_of(place, given.as_ref())?;
@@ -215,7 +219,7 @@ pub(crate) fn resolve(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<
         found.push(file);
         layers.extend(layer);
     };
-    take(reader.policy(place.policy.as_deref())?);
+    take(reader.policy(arguments.policy.as_deref())?);
     if let Some(path) = &place.config {
         take((FoundFile::given(path), None));
     }

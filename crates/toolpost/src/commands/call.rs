@@ -13,7 +13,7 @@ use super::journal::story;
 use crate::{
     approving::ids,
     arguments,
-    cli::{PlaceArgs, PolicyArgs},
+    cli::{PolicyArgs, SettingsArgs},
     environment,
     exit::{CallInterruptedError, Exit, UsageError},
     reach::{self, CallTimes, HostPurpose, ReachedHost},
@@ -57,7 +57,7 @@ pub(crate) struct CallArgs {
     #[arg(long)]
     no_prompt: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    settings: SettingsArgs,
     #[command(flatten)]
     policy: PolicyArgs,
 }
@@ -79,7 +79,7 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<Exit> {
         None => drop(arguments::from_words(&call.words, None)?),
     }
     if let Some(to) = call.connect.take() {
-        if !call.policy.is_empty() || call.place.is_given() {
+        if !call.policy.is_empty() || call.settings.is_given() {
             let message = "the other host has its own workspace, record and rules\nhint: leave `--connect` out, or those flags";
             return Err(UsageError(message.into()).into());
         }
@@ -90,7 +90,7 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<Exit> {
     } else {
         HostPurpose::Call
     };
-    let mut host = reach::reach(&call.place, &call.policy, purpose).await?;
+    let mut host = reach::reach(&call.settings, &call.policy, purpose).await?;
     if let Some(session) = &call.session {
         host.select_session(session)?;
     }

@@ -12,7 +12,7 @@ use toolpost_store::{DataDir, JournalReader};
 use super::journal::replay;
 use crate::{
     approving::prompt,
-    cli::{PlaceArgs, PolicyArgs},
+    cli::{PolicyArgs, SettingsArgs},
     environment::{self, Agent},
     exit::Exit,
     settings, terminal,
@@ -30,7 +30,7 @@ pub(crate) struct CaptureArgs {
     #[arg(long)]
     no_prompt: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    settings: SettingsArgs,
     #[command(flatten)]
     policy: PolicyArgs,
     /// The agent; it finds the host in `TOOLPOST_URL` and `TOOLPOST_TOKEN`
@@ -39,7 +39,7 @@ pub(crate) struct CaptureArgs {
 }
 
 pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<Exit> {
-    let mut settings = settings::resolve(&arguments.place, &arguments.policy)?;
+    let mut settings = settings::resolve(&arguments.settings, &arguments.policy)?;
     settings.warnings().for_each(terminal::warn);
     // Before anything is opened: a signal that comes early must find a listener.
     let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::{
-    cli::{PlaceArgs, PolicyArgs},
+    cli::{PlaceArgs, PolicyArgs, SettingsArgs},
     environment,
     exit::{Exit, UsageError},
     reach,
@@ -35,7 +35,7 @@ pub(crate) struct ConnectArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    settings: SettingsArgs,
 }
 
 pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
@@ -43,7 +43,7 @@ pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
         return list(arguments.json);
     };
     check_name(&arguments.name)?;
-    let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
+    let settings = settings::resolve(&arguments.settings, &PolicyArgs::default())?;
     let over_pipes = arguments.stdio || (!arguments.http && client.prefers_pipes());
     let found = look_for_host(&settings).await?;
     let reach = if over_pipes {
@@ -158,12 +158,15 @@ fn pipes(arguments: &ConnectArgs, settings: &CommandSettings) -> ClientTransport
         "--workspace".to_owned(),
         settings.place.workspace.display().to_string(),
     ]);
-    let PlaceArgs {
-        workspace: _,
-        data_dir,
-        config,
+    let SettingsArgs {
+        place:
+            PlaceArgs {
+                workspace: _,
+                data_dir,
+                config,
+            },
         policy,
-    } = &arguments.place;
+    } = &arguments.settings;
     let given = [
         ("--data-dir", data_dir),
         ("--config", config),

@@ -14,7 +14,7 @@ use toolpost_store::{DataDir, DataDirError, JournalReader, PinFiles};
 use super::tools;
 use crate::{
     authorities,
-    cli::{ModuleArgs, PlaceArgs, PolicyArgs},
+    cli::{ModuleArgs, PolicyArgs, SettingsArgs},
     environment,
     exit::Exit,
     hooks,
@@ -32,7 +32,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    settings: SettingsArgs,
     #[command(flatten)]
     modules: ModuleArgs,
 }
@@ -77,7 +77,7 @@ pub(crate) async fn run(arguments: DoctorArgs) -> anyhow::Result<Exit> {
         modules: arguments.modules,
         ..PolicyArgs::default()
     };
-    let found = settings::with_bundles(|| settings::resolve(&arguments.place, &policy)).await;
+    let found = settings::with_bundles(|| settings::resolve(&arguments.settings, &policy)).await;
     let findings = match found {
         Ok(settings) => examine(&settings).await,
         Err(error) => vec![DoctorFinding::bad("configuration", format!("{error:#}"))],

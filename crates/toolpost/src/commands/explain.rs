@@ -8,7 +8,7 @@ use toolpost_model::InvocationId;
 use super::journal::story;
 use crate::{
     arguments,
-    cli::{PlaceArgs, PolicyArgs},
+    cli::{PolicyArgs, SettingsArgs},
     exit::Exit,
     reach::{self, HostPurpose},
     settings,
@@ -26,16 +26,16 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    settings: SettingsArgs,
     #[command(flatten)]
     policy: PolicyArgs,
 }
 
 pub(crate) async fn run(explain: ExplainArgs) -> anyhow::Result<Exit> {
     if let Ok(id) = explain.what.parse::<InvocationId>() {
-        return story::show(&settings::locate(&explain.place)?, id, explain.json);
+        return story::show(&settings::locate(&explain.settings.place)?, id, explain.json);
     }
-    let mut host = reach::reach(&explain.place, &explain.policy, HostPurpose::Look).await?;
+    let mut host = reach::reach(&explain.settings, &explain.policy, HostPurpose::Look).await?;
     let schema = host.schema(&explain.what).await?;
     let input = arguments::from_words(&explain.words, schema.as_ref())?.to_string();
     let explanation = host.explain(&explain.what, &input).await;

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use toolpost_amplifier::{ModuleId, PlannedModule};
 
 use crate::{
-    cli::{ConfineArgs, ModuleArgs, PlaceArgs, PolicyArgs},
+    cli::{ConfineArgs, ModuleArgs, PolicyArgs, SettingsArgs},
     exit::{Exit, UsageError},
     settings::{self, CommandSettings},
     terminal,
@@ -49,7 +49,7 @@ struct WhichArgs {
 #[derive(Args)]
 struct PlanArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    settings: SettingsArgs,
     #[command(flatten)]
     modules: ModuleArgs,
     /// Fetch from URLs that begin so, though the address is private: `http://127.0.0.1:8080/`; may be repeated
@@ -82,7 +82,7 @@ impl PlanArgs {
             confines,
             ..PolicyArgs::default()
         };
-        settings::resolve(&self.place, &policy)
+        settings::resolve(&self.settings, &policy)
     }
 
     fn settings(&self) -> anyhow::Result<CommandSettings> {

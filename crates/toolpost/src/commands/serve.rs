@@ -27,7 +27,7 @@ use startup::StartupSettings;
 use crate::{
     approving::prompt,
     authorities,
-    cli::{FaceArgs, PlaceArgs, PolicyArgs, StdioProtocol},
+    cli::{FaceArgs, PolicyArgs, SettingsArgs, StdioProtocol},
     environment,
     exit::{Exit, UsageError},
     hooks,
@@ -43,7 +43,7 @@ const GRACE_WITH_JOINED: Duration = Duration::from_secs(1);
 #[derive(Args)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    settings: SettingsArgs,
     #[command(flatten)]
     face: FaceArgs,
     /// The person behind the MCP client that started the host may approve calls through it; without this the client

@@ -12,7 +12,7 @@ use toolpost_model::{SourceProblem, SourceState};
 
 use super::call::connected;
 use crate::{
-    cli::{PlaceArgs, PolicyArgs},
+    cli::{PolicyArgs, SettingsArgs},
     exit::{Exit, UsageError},
     reach::{self, HostPurpose},
     terminal::{self, DIM, printable, say, styled},
@@ -66,7 +66,7 @@ struct ToolListArgs {
     #[arg(long, value_name = "FILE", requires = "connect")]
     token_file: Option<PathBuf>,
     #[command(flatten)]
-    place: PlaceArgs,
+    settings: SettingsArgs,
     #[command(flatten)]
     policy: PolicyArgs,
 }
@@ -80,13 +80,13 @@ pub(crate) async fn run(arguments: ToolsArgs) -> anyhow::Result<Exit> {
 
 async fn list(arguments: ToolListArgs) -> anyhow::Result<Exit> {
     if let Some(to) = &arguments.connect {
-        if !arguments.policy.is_empty() || arguments.place.is_given() {
+        if !arguments.policy.is_empty() || arguments.settings.is_given() {
             let message = "the other host has its own workspace, record and rules\nhint: leave `--connect` out, or those flags";
             return Err(UsageError(message.into()).into());
         }
         return list_elsewhere(to, &arguments).await;
     }
-    let mut host = reach::reach(&arguments.place, &arguments.policy, HostPurpose::Look).await?;
+    let mut host = reach::reach(&arguments.settings, &arguments.policy, HostPurpose::Look).await?;
     let is_running = host.is_running();
     let filter = ToolFilter {
         query: arguments.query.join(" "),

@@ -8,7 +8,7 @@ use toolpost_model::RuleOrigin;
 use toolpost_store::{DataDir, DataDirError, TrustStore};
 
 use crate::{
-    cli::{PlaceArgs, PolicyArgs},
+    cli::{PolicyArgs, SettingsArgs},
     exit::{Exit, UsageError},
     settings::{self, CommandSettings, PROJECT_FILE},
     terminal::{DIM, say, styled},
@@ -26,11 +26,11 @@ pub(crate) struct TrustArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    settings: SettingsArgs,
 }
 
 pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<Exit> {
-    let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
+    let settings = settings::resolve(&arguments.settings, &PolicyArgs::default())?;
     if arguments.list {
         return list(&settings, arguments.json);
     }

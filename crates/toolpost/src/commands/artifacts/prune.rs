@@ -9,7 +9,7 @@ use serde_json::json;
 use toolpost_store::{BlobFiles, DataDir, DataDirError};
 
 use crate::{
-    cli::{PlaceArgs, PolicyArgs},
+    cli::{PolicyArgs, SettingsArgs},
     commands::journal::moment,
     environment,
     exit::Exit,
@@ -27,11 +27,11 @@ pub(super) struct ArtifactPruneArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    settings: SettingsArgs,
 }
 
 pub(super) fn run(arguments: &ArtifactPruneArgs) -> anyhow::Result<Exit> {
-    let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
+    let settings = settings::resolve(&arguments.settings, &PolicyArgs::default())?;
     let age = match arguments.before {
         // What lies ahead is before nothing: everything goes.
         Some(before) => {

@@ -10,7 +10,7 @@ use toolpost_store::{DataDir, JournalOptions, SqliteJournal};
 
 use super::filters::moment;
 use crate::{
-    cli::{PlaceArgs, PolicyArgs},
+    cli::{PolicyArgs, SettingsArgs},
     environment,
     exit::{Exit, UsageError},
     settings,
@@ -30,11 +30,11 @@ pub(super) struct JournalPruneArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    settings: SettingsArgs,
 }
 
 pub(super) fn run(arguments: &JournalPruneArgs) -> anyhow::Result<Exit> {
-    let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
+    let settings = settings::resolve(&arguments.settings, &PolicyArgs::default())?;
     let now = environment::now();
     let kept = settings.config.retention.journal;
     let retention = Retention {

@@ -14,7 +14,7 @@ use toolpost_store::{
 
 use super::files;
 use crate::{
-    cli::{PlaceArgs, PolicyArgs},
+    cli::{PolicyArgs, SettingsArgs},
     environment,
     exit::Exit,
     settings,
@@ -40,11 +40,11 @@ pub(super) struct VerifyArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    settings: SettingsArgs,
 }
 
 pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
-    let files = files(arguments.journal.as_deref(), &arguments.place)?;
+    let files = files(arguments.journal.as_deref(), &arguments.settings.place)?;
     let reader = JournalReader::open(&files.journal)
         .with_context(|| format!("the journal `{}` cannot be read", files.journal.display()))?;
     // A copy of the file alone is a copy all the same.
@@ -87,7 +87,7 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
 /// How long kept results stay is in the configuration. One that cannot be read is no reason not to look at the
 /// record: then it is what it is by default.
 fn artifacts_place(arguments: &VerifyArgs, folder: PathBuf) -> anyhow::Result<ArtifactsPlace> {
-    let settings = settings::resolve(&arguments.place, &PolicyArgs::default()).ok();
+    let settings = settings::resolve(&arguments.settings, &PolicyArgs::default()).ok();
     let retention = settings.map_or_else(RetentionConfig::default, |settings| {
         settings.config.retention
     });

@@ -99,7 +99,7 @@ impl<'a> Reloads<'a> {
     }
 
     fn read(&self) -> anyhow::Result<CommandSettings> {
-        let mut settings = settings::resolve(&self.arguments.place, &self.arguments.policy)?;
+        let mut settings = settings::resolve(&self.arguments.settings, &self.arguments.policy)?;
         if let Some(address) = self.arguments.face.http {
             settings.config.http.listen = address;
         }

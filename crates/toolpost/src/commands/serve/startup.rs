@@ -14,7 +14,7 @@ pub(super) struct StartupSettings {
 impl StartupSettings {
     /// Reads every file that the command line and the folder name.
     pub(super) async fn read(arguments: &ServeArgs) -> anyhow::Result<Self> {
-        let resolve = || settings::resolve(&arguments.place, &arguments.policy);
+        let resolve = || settings::resolve(&arguments.settings, &arguments.policy);
         let mut settings = settings::with_bundles(resolve).await?;
         if let Some(address) = arguments.face.http {
             settings.config.http.listen = address;

@@ -7,7 +7,7 @@ use toolpost_core::SourceReport;
 use toolpost_model::QuarantinedDefinition;
 
 use crate::{
-    cli::{PlaceArgs, PolicyArgs},
+    cli::{PolicyArgs, SettingsArgs},
     environment::{TerminalInput, Tty},
     exit::{Exit, UsageError},
     reach::{self, HostPurpose, ReachedHost},
@@ -31,7 +31,7 @@ pub(crate) struct AcceptArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    settings: SettingsArgs,
     #[command(flatten)]
     policy: PolicyArgs,
 }
@@ -49,7 +49,7 @@ pub(super) async fn run(arguments: AcceptArgs) -> anyhow::Result<Exit> {
     } else {
         HostPurpose::Accept
     };
-    let mut host = reach::reach(&arguments.place, &arguments.policy, purpose).await?;
+    let mut host = reach::reach(&arguments.settings, &arguments.policy, purpose).await?;
     let done = accept(&mut host, &arguments, shows).await;
     host.close().await;
     done
