@@ -9,10 +9,29 @@ struct DroppedFlag {
     tip: &'static str,
 }
 
-const DROPPED_FLAGS: [DroppedFlag; 4] = [
+const PLANS_ONLY: &str =
+    "leave it out: `modules` is about the modules of mount plans, which `--mount-plan` names";
+
+const DROPPED_FLAGS: [DroppedFlag; 8] = [
     DroppedFlag {
         flag: "--follow",
         tip: "`watch` does not read files or pipes; `toolpost a2a normalize` does",
+    },
+    DroppedFlag {
+        flag: "--mcp-config",
+        tip: PLANS_ONLY,
+    },
+    DroppedFlag {
+        flag: "--a2e-config",
+        tip: PLANS_ONLY,
+    },
+    DroppedFlag {
+        flag: "--a2e-import-path",
+        tip: PLANS_ONLY,
+    },
+    DroppedFlag {
+        flag: "--replace-native",
+        tip: PLANS_ONLY,
     },
     DroppedFlag {
         flag: "--policy",

@@ -4,6 +4,8 @@ mod fetching;
 mod list;
 mod remove;
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use toolpost_amplifier::{ModuleId, PlannedModule};
 
@@ -50,8 +52,12 @@ struct WhichArgs {
 struct PlanArgs {
     #[command(flatten)]
     settings: SettingsArgs,
-    #[command(flatten)]
-    modules: ModuleArgs,
+    /// A mount plan or bundle whose modules are meant; may be repeated, and a later one is laid over an earlier one
+    #[arg(long, value_name = "FILE")]
+    mount_plan: Vec<PathBuf>,
+    /// Where fetched modules and their packages are kept; by default `$XDG_CACHE_HOME/toolpost`
+    #[arg(long, value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
     /// Fetch from URLs that begin so, though the address is private: `http://127.0.0.1:8080/`; may be repeated
     #[arg(long, value_name = "URL")]
     allow_private: Vec<String>,
@@ -77,8 +83,13 @@ impl PlanArgs {
             allow_private: self.allow_private.clone(),
             ..ConfineArgs::default()
         };
+        let modules = ModuleArgs {
+            mount_plan: self.mount_plan.clone(),
+            cache_dir: self.cache_dir.clone(),
+            ..ModuleArgs::default()
+        };
         let policy = PolicyArgs {
-            modules: self.modules.clone(),
+            modules,
             confines,
             ..PolicyArgs::default()
         };
