@@ -143,7 +143,7 @@ raise SystemExit(7)
 def _recorded_agent(group):
     """`capture` with an agent that makes two calls, and the cassette it leaves."""
     agent, cassette = group.place.write("../agent.py", AGENT), group.place.folder / "captured.json"
-    words = ["capture", "-o", str(cassette), "--no-prompt", *group.place.words, "--", sys.executable, str(agent)]
+    words = ["capture", "-o", str(cassette), *group.place.words, "--", sys.executable, str(agent)]
     group.run("capture/run", *words)
     group.save("capture/cassette", json.loads(cassette.read_text()))
 

@@ -12,7 +12,7 @@ struct DroppedFlag {
 const PLANS_ONLY: &str =
     "leave it out: `modules` is about the modules of mount plans, which `--mount-plan` names";
 
-const DROPPED_FLAGS: [DroppedFlag; 8] = [
+const DROPPED_FLAGS: [DroppedFlag; 9] = [
     DroppedFlag {
         flag: "--follow",
         tip: "`watch` does not read files or pipes; `toolpost a2a normalize` does",
@@ -32,6 +32,10 @@ const DROPPED_FLAGS: [DroppedFlag; 8] = [
     DroppedFlag {
         flag: "--replace-native",
         tip: PLANS_ONLY,
+    },
+    DroppedFlag {
+        flag: "--no-prompt",
+        tip: "with `capture`, `--mode never-ask` denies calls that need approval",
     },
     DroppedFlag {
         flag: "--policy",

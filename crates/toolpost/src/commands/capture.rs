@@ -26,9 +26,6 @@ pub(crate) struct CaptureArgs {
     /// The cassette file; written anew, whole or not at all
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Do not ask on this terminal about calls that need approval
-    #[arg(long)]
-    no_prompt: bool,
     #[command(flatten)]
     settings: SettingsArgs,
     #[command(flatten)]
@@ -55,12 +52,8 @@ pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<Exit> {
         .start()
         .await?;
     server.host().notices().iter().for_each(terminal::warn);
-    let tty = if arguments.no_prompt {
-        None
-    } else {
-        prompt::terminal(&settings.config.approvals)
-    };
-    let asking = tty.map(|tty| prompt::spawn(server.host(), tty));
+    let asking = prompt::terminal(&settings.config.approvals)
+        .map(|tty| prompt::spawn(server.host(), tty));
     let url = server
         .address()
         .map(|address| format!("http://{address}"))

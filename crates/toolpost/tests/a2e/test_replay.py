@@ -186,7 +186,7 @@ sys.exit(7)
 class Captures(ProcessCase):
     def capture(self, place, *command):
         file = place.folder / "cassette.json"
-        where = ["--workspace", str(place.workspace), "--data-dir", str(place.data_dir), "--no-prompt", "--mode", "edits"]
+        where = ["--workspace", str(place.workspace), "--data-dir", str(place.data_dir), "--mode", "edits"]
         line = [path_of(TOOLPOST), "capture", "-o", str(file), *where, "--", *command]
         return file, subprocess.run(line, env=place.environment({}), capture_output=True, text=True, timeout=25)
 
