@@ -154,9 +154,6 @@ impl HostConfig {
             execution.timeout = execution.timeout.map(|timeout| timeout.min(ceiling));
             execution.ceiling = execution.ceiling.map(|own| own.min(ceiling));
         }
-        for command in &mut self.commands {
-            command.timeout = command.timeout.map(|timeout| timeout.min(ceiling));
-        }
         for server in &mut self.mcp.servers {
             server.timeout = server.timeout.map(|timeout| timeout.min(ceiling));
         }
@@ -216,16 +213,6 @@ impl HostConfig {
             });
             let key = format!("tools.{name}.ceiling");
             errors.extend(ceiling.and_then(|(layer, at)| self.over_ceiling(layer, &key, at)));
-        }
-        for name in self.commands.iter().map(|command| &command.name) {
-            // A later entry takes the place of an earlier one as a whole.
-            let entry = last(trusted, |layer| {
-                Some(layer.parsed.file().commands.get(name)?.value.timeout)
-            });
-            let key = format!("commands.{name}.timeout");
-            let timeout =
-                entry.and_then(|(layer, timeout)| timeout.map(|timeout| (layer, timeout)));
-            errors.extend(timeout.and_then(|(layer, at)| self.over_ceiling(layer, &key, at)));
         }
         errors.extend(self.unknown_authorities(trusted));
         errors.extend(self.journal_without_room(trusted));

@@ -200,7 +200,6 @@ fn native_defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("CodeSection", "calls", json!(code.calls)),
         ("CodeSection", "python3", json!(code.python3)),
         ("CommandEntry", "class", json!(CommandConfig::CLASS)),
-        ("CommandEntry", "idempotent", json!(false)),
         ("CommandEntry", "environment", json!([])),
         (
             "CommandEntry",
@@ -212,7 +211,6 @@ fn native_defaults(config: &HostConfig) -> Vec<(String, Value)> {
             "success_codes",
             json!(CommandConfig::SUCCESS),
         ),
-        ("CommandEntry", "deferred", json!(false)),
         ("ParameterEntry", "allow_dash", json!(false)),
         (
             "ParameterEntry",

@@ -13,7 +13,7 @@ use crate::{
 };
 
 use super::{
-    limits::{check_deadline, check_range, size},
+    limits::{check_range, size},
     path_complaint,
     sandbox::check_variables,
 };
@@ -92,12 +92,10 @@ impl<'a> CommandEntryCheck<'a> {
                 .working_directory
                 .as_ref()
                 .map(|folder| folder.value.clone()),
-            timeout: entry.timeout.map(|timeout| timeout.value.into()),
             profile: entry.profile.map(|profile| profile.value),
             class: entry
                 .class
                 .map_or(CommandConfig::CLASS, |class| class.value),
-            idempotent: entry.idempotent.is_some_and(|idempotent| idempotent.value),
             environment: entry
                 .environment
                 .iter()
@@ -107,7 +105,6 @@ impl<'a> CommandEntryCheck<'a> {
             success_codes: codes.map_or(CommandConfig::SUCCESS.to_vec(), |codes| {
                 codes.iter().map(|code| code.value).collect()
             }),
-            deferred: entry.deferred.is_some_and(|deferred| deferred.value),
             max_output: entry.max_output.map(|size| size.value.into()),
             place: String::new(),
         }
@@ -130,7 +127,6 @@ impl<'a> CommandEntryCheck<'a> {
             let message = format!("`{}` is empty", self.key("description"));
             self.complain(entry.description.at, message, Some(hint));
         }
-        check_deadline(&self.key("timeout"), entry.timeout, self.complaints);
         check_range(
             &self.key("max_output"),
             entry.max_output,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Number;
 use toolpost_model::{EffectClass, SandboxProfile};
 
-use crate::{ByteSize, ConfigDuration, ConfigScalar, LocatedValue};
+use crate::{ByteSize, ConfigScalar, LocatedValue};
 
 /// A tool made of a command line.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -29,9 +29,6 @@ pub struct CommandEntry {
     /// The folder the program starts in, relative to the workspace.
     #[serde(default)]
     pub working_directory: Option<LocatedValue<PathBuf>>,
-    /// How long one run may take.
-    #[serde(default)]
-    pub timeout: Option<LocatedValue<ConfigDuration>>,
     /// What the program may do. Where nobody says: `read-only` for the class `read`, `network` for the class
     /// `network`, and what `sandbox.profile` says for others.
     #[serde(default)]
@@ -39,9 +36,6 @@ pub struct CommandEntry {
     /// What the tool's calls count as, for rules and modes. You vouch for it.
     #[serde(default)]
     pub class: Option<LocatedValue<EffectClass>>,
-    /// Whether running it twice is the same as running it once.
-    #[serde(default)]
-    pub idempotent: Option<LocatedValue<bool>>,
     /// Variables that the program gets from the host's environment, beside those of `sandbox.environment`.
     #[serde(default)]
     pub environment: Vec<LocatedValue<String>>,
@@ -52,9 +46,6 @@ pub struct CommandEntry {
     #[serde(default)]
     #[schemars(length(min = 1))]
     pub success_codes: Option<LocatedValue<Vec<LocatedValue<i32>>>>,
-    /// Whether the tool stays out of lists until a search shows it.
-    #[serde(default)]
-    pub deferred: Option<LocatedValue<bool>>,
     /// The most output that is shown whole or, for `json` and `lines`, taken.
     #[serde(default)]
     pub max_output: Option<LocatedValue<ByteSize>>,

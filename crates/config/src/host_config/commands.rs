@@ -1,6 +1,6 @@
 //! Tools made of a command line, checked and with every default filled in.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf};
 
 use serde_json::{Number, Value};
 use toolpost_model::{EffectClass, SandboxProfile};
@@ -22,22 +22,16 @@ pub struct CommandConfig {
     pub stdin: Option<CommandTemplateConfig>,
     /// The folder it starts in, from the workspace.
     pub working_directory: Option<PathBuf>,
-    /// How long one run may take.
-    pub timeout: Option<Duration>,
     /// What it may do. Where nobody says, that follows from its class and the sandbox's own profile.
     pub profile: Option<SandboxProfile>,
     /// What its calls count as.
     pub class: EffectClass,
-    /// Whether running it twice is the same as running it once.
-    pub idempotent: bool,
     /// Names of variables it gets beside those of the sandbox.
     pub environment: Vec<String>,
     /// How its output is read.
     pub output: CommandOutput,
     /// Exit codes that mean that it went well. Never empty.
     pub success_codes: Vec<i32>,
-    /// Whether it stays out of lists until a search shows it.
-    pub deferred: bool,
     /// The most output that is shown or, for JSON and lines, taken, in bytes.
     pub max_output: Option<u64>,
     /// File and line of its entry.

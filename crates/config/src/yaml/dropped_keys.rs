@@ -9,11 +9,28 @@ pub(super) struct DroppedKey {
     pub(super) hint: &'static str,
 }
 
-const DROPPED_KEYS: [DroppedKey; 1] = [DroppedKey {
-    key: "retries",
-    sibling: "exclusive",
-    hint: "remove it: the host runs a call once, and a failed result says whether a retry is safe",
-}];
+const DROPPED_KEYS: [DroppedKey; 4] = [
+    DroppedKey {
+        key: "retries",
+        sibling: "exclusive",
+        hint: "remove it: the host runs a call once, and a failed result says whether a retry is safe",
+    },
+    DroppedKey {
+        key: "timeout",
+        sibling: "argv",
+        hint: "write it under `tools`, with the name of the command: `tools: { NAME: { timeout: 5m } }`",
+    },
+    DroppedKey {
+        key: "idempotent",
+        sibling: "argv",
+        hint: "write it under `tools`, with the name of the command: `tools: { NAME: { idempotent: true } }`",
+    },
+    DroppedKey {
+        key: "deferred",
+        sibling: "argv",
+        hint: "write it under `tools`, with the name of the command: `tools: { NAME: { deferred: true } }`",
+    },
+];
 
 /// The dropped key of this name in the table that has the keys `known`.
 pub(super) fn find_dropped_key(key: &str, known: &[&str]) -> Option<&'static DroppedKey> {

@@ -1,7 +1,5 @@
 //! Tools made of a command line: what is written, and what people see when it is wrong.
 
-use std::time::Duration;
-
 use insta::assert_snapshot;
 use serde_json::{Number, json};
 use toolpost_config::{
@@ -56,14 +54,11 @@ fn what_is_left_out_has_its_default() {
         parameters: Vec::new(),
         stdin: None,
         working_directory: None,
-        timeout: None,
         profile: None,
         class: EffectClass::Execute,
-        idempotent: false,
         environment: Vec::new(),
         output: CommandOutput::Text,
         success_codes: vec![0],
-        deferred: false,
         max_output: None,
         place: "toolpost.yaml:1".to_owned(),
     };
@@ -93,7 +88,6 @@ fn each_key_reaches_its_own_setting() {
         (count_words.class, count_words.profile),
         (EffectClass::Read, Some(SandboxProfile::ReadOnly))
     );
-    assert_eq!(count_words.timeout, Some(Duration::from_secs(10)));
     let stages = ParameterKind::Enum(vec!["test".to_owned(), "live".to_owned()]);
     assert_eq!(deploy.parameters[0].kind, stages);
     let count = ParameterConfig {
@@ -129,14 +123,7 @@ fn each_key_reaches_its_own_setting() {
         (top_lines.output, top_lines.success_codes),
         (CommandOutput::Lines, vec![0, 141])
     );
-    assert_eq!(
-        (
-            top_lines.idempotent,
-            top_lines.deferred,
-            top_lines.max_output
-        ),
-        (true, true, Some(1 << 20))
-    );
+    assert_eq!(top_lines.max_output, Some(1 << 20));
     assert_eq!(top_lines.environment, ["TZ"]);
 }
 
@@ -315,11 +302,6 @@ fn values_of_commands() {
     let say = "say what it does and when to use it: the model chooses by this";
     let text = "commands: { x: { description: ' ', argv: [ls] } }";
     check(text, "`commands.x.description` is empty", Some(say));
-    check(
-        &one("argv: [ls], timeout: 0s"),
-        "`commands.x.timeout` is 0ms; it must be between 1ms and 24h",
-        None,
-    );
     let size = "`commands.x.max_output` is 1; it must be between 1KiB and 1GiB";
     check(&one("argv: [ls], max_output: 1"), size, None);
     let code = "`commands.x.success_codes` is 256; it must be between 0 and 255";
@@ -485,23 +467,4 @@ fn values_of_parameters() {
         ));
         check(&text, &message.replace("KEY", key), hint);
     }
-}
-
-#[test]
-fn a_timeout_stays_below_the_ceiling() {
-    let layer = |text: &str, name: &str| {
-        ConfigLayer::new(
-            ConfigFile::parse(text, name).unwrap(),
-            LayerTrust::Trusted,
-            RuleOrigin::Cli,
-        )
-    };
-    let long = layer(&one("argv: [a], timeout: 15m"), "one.yaml");
-    let errors = HostConfig::resolve(std::slice::from_ref(&long)).unwrap_err();
-    let error = errors.iter().next().unwrap();
-    let expected =
-        "`commands.x.timeout` is 15m, longer than `limits.deadline_ceiling`, which is 10m";
-    assert_eq!((error.message.as_str(), error.line), (expected, 1));
-    // Another entry of the name takes its place, timeout and all.
-    HostConfig::resolve(&[long, layer(&one("argv: [a]"), "two.yaml")]).unwrap();
 }

@@ -96,6 +96,22 @@ fn removed_keys_say_what_to_do_instead() {
             "remove it: the host runs a call once, and a failed result says whether a retry is safe",
         ),
     );
+    for (key, value) in [
+        ("timeout", "9s"),
+        ("idempotent", "true"),
+        ("deferred", "true"),
+    ] {
+        let text = format!("commands: {{ x: {{ description: d, argv: [x], {key}: {value} }} }}");
+        let message = format!("`{key}` was removed");
+        let errors = ConfigFile::parse(&text, "t").unwrap_err();
+        let error = errors.iter().next().unwrap();
+        let hint = error.hint.as_deref().unwrap_or_default();
+        assert_eq!(error.message, message);
+        assert!(
+            hint.contains(&format!("`tools: {{ NAME: {{ {key}: ")),
+            "{hint}"
+        );
+    }
     // Elsewhere the word never meant anything.
     check(
         "discovery: { retries: 2 }",

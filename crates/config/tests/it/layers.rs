@@ -738,9 +738,9 @@ fn untrusted_files_open_no_way_out() {
 
 #[test]
 fn a_tightened_profile_and_ceiling_hold_for_commands() {
-    let host = "commands:\n  a: { description: d, argv: [a], profile: none, timeout: 5m }\n  \
+    let host = "commands:\n  a: { description: d, argv: [a], profile: none }\n  \
                 b: { description: d, argv: [b], profile: read-only }\n  c: { description: d, argv: [c] }\n  \
-                d: { description: d, argv: [d], class: network }\n";
+                d: { description: d, argv: [d], class: network }\ntools: { a: { timeout: 5m } }\n";
     let read_only = Some(SandboxProfile::ReadOnly);
     let profiles =
         |config: &HostConfig| -> Vec<_> { config.commands.iter().map(|c| c.profile).collect() };
@@ -752,7 +752,8 @@ fn a_tightened_profile_and_ceiling_hold_for_commands() {
     let project = "sandbox: { profile: read-only }\nlimits: { deadline_ceiling: 1m }\n";
     let (config, notices) = resolve(&[trusted(host), untrusted(project)]);
     assert_eq!(profiles(&config), [read_only, read_only, None, read_only]);
-    assert_eq!(config.commands[0].timeout, Some(Duration::from_secs(60)));
+    let timeout = config.tools["a"].execution.timeout;
+    assert_eq!(timeout, Some(Duration::from_secs(60)));
     assert!(notices.is_empty());
 }
 

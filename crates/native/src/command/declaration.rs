@@ -1,6 +1,6 @@
 //! A command as an operator declares it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use serde_json::{Number, Value};
 use toolpost_model::{EffectClass, SandboxProfile};
@@ -22,22 +22,16 @@ pub struct CommandDeclaration {
     pub stdin: Option<String>,
     /// Where it runs, relative to the workspace; the workspace itself where there is none.
     pub working_directory: Option<String>,
-    /// How long it may run, whatever a caller wishes.
-    pub timeout: Option<Duration>,
     /// What confines it; what fits its class where there is none.
     pub profile: Option<SandboxProfile>,
     /// What kind of effect it has.
     pub class: EffectClass,
-    /// Running it twice equals running it once.
-    pub idempotent: bool,
     /// Variables it is given beside those that every process gets.
     pub environment: BTreeMap<String, String>,
     /// What its output is.
     pub output: CommandOutputFormat,
     /// Exit codes that mean success.
     pub success_codes: Vec<i32>,
-    /// It stays out of lists until a search shows it.
-    pub deferred: bool,
     /// Most bytes of output that are shown, or, for JSON and lines, taken.
     pub max_output: Option<usize>,
 }
@@ -52,14 +46,11 @@ impl CommandDeclaration {
             parameters: BTreeMap::new(),
             stdin: None,
             working_directory: None,
-            timeout: None,
             profile: None,
             class: EffectClass::Execute,
-            idempotent: false,
             environment: BTreeMap::new(),
             output: CommandOutputFormat::Text,
             success_codes: vec![0],
-            deferred: false,
             max_output: None,
         }
     }

@@ -9,9 +9,8 @@ use std::{
 
 use toolpost_model::{
     AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass,
-    Effects, ExecutionKind, ExternalMapping, InputRefusal, Lifecycle, LoadingStrategy,
-    OutputStream, ProgramFile, SandboxPlan, SandboxProfile, Tool, ToolCall, ToolFailure, ToolId,
-    ToolKind, ToolOutput,
+    Effects, ExecutionKind, ExternalMapping, InputRefusal, Lifecycle, OutputStream, ProgramFile,
+    SandboxPlan, SandboxProfile, Tool, ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput,
 };
 use toolpost_processes::{
     ChildProcessSpec, Children, OutputEvents, PathError,
@@ -34,7 +33,7 @@ use crate::{
     shell::{ProcessOrigin, ProcessOutputPipe, Processes, StartedProcess, run_to_end},
 };
 
-/// The end of time for a command without a limit of its own: the host's deadline comes first.
+/// The end of time for a command: the host's deadline comes first.
 const NO_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) struct CommandTool {
@@ -230,11 +229,6 @@ impl Tool for CommandTool {
                 ..ExternalMapping::new("cli", program.clone())
             }];
         }
-        declaration.loading = if declared.deferred {
-            LoadingStrategy::Deferred
-        } else {
-            LoadingStrategy::Eager
-        };
         declaration.input.schema = Arc::new(schema::of(declared));
         declaration.output.schema = output::schema(declared.output).map(Arc::new);
         if let Some(setup) = self.children.missing_setup() {
@@ -247,10 +241,6 @@ impl Tool for CommandTool {
         interface.execution.kind = ExecutionKind::LocalProcess;
         interface.execution.streaming = true;
         interface.execution.cancel = CancelSupport::Cooperative;
-        interface.execution.idempotent = declared.idempotent;
-        interface.execution.timeout_ms = declared
-            .timeout
-            .and_then(|timeout| u64::try_from(timeout.as_millis()).ok());
         interface.rendering.subject_argument = declared.parameters.keys().next().cloned();
         declaration
     }
@@ -263,7 +253,6 @@ impl Tool for CommandTool {
     /// The operator says what kind of effect it has; the paths among the arguments say on what.
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let mut effects = Effects::of(self.declaration.class);
-        effects.idempotent |= self.declaration.idempotent;
         let reads = self.declaration.class == EffectClass::Read;
         let workspace = self.children.workspace();
         let values = self.values(input).ok()?;
@@ -340,7 +329,7 @@ impl Tool for CommandTool {
                 events: events(OutputStream::Stderr),
             },
         ];
-        let until = Instant::now() + self.declaration.timeout.unwrap_or(NO_LIMIT);
+        let until = Instant::now() + NO_LIMIT;
         let end = run_to_end(process, streams, input, until, &call.context).await;
         let ran = started.finish(&directory, end, log);
         let command = values.fill(&self.argv).join(" ");

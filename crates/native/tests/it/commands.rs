@@ -296,12 +296,6 @@ fn effects_come_from_the_class_and_the_paths() {
     }
     let executing = effects(&of_class(EffectClass::Execute), json!({ "p": "a" }));
     assert!(!executing.concurrency_safe && !executing.idempotent);
-    let declared = CommandDeclaration {
-        idempotent: true,
-        ..command(&["x"])
-    };
-    let idempotent = bench(declared).unwrap();
-    assert!(effects(&idempotent, json!({})).idempotent);
 }
 
 #[test]

@@ -253,10 +253,8 @@ fn declared(command: &CommandConfig, config: &HostConfig) -> CommandDeclaration 
             .working_directory
             .as_ref()
             .map(|folder| folder.display().to_string()),
-        timeout: command.timeout,
         profile: command.profile,
         class: command.class,
-        idempotent: command.idempotent,
         environment: variables
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect(),
@@ -266,7 +264,6 @@ fn declared(command: &CommandConfig, config: &HostConfig) -> CommandDeclaration 
             toolpost_config::CommandOutput::Lines => CommandOutputFormat::Lines,
         },
         success_codes: command.success_codes.clone(),
-        deferred: command.deferred,
         max_output: command
             .max_output
             .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),

@@ -52,8 +52,8 @@ pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<Exit> {
         .start()
         .await?;
     server.host().notices().iter().for_each(terminal::warn);
-    let asking = prompt::terminal(&settings.config.approvals)
-        .map(|tty| prompt::spawn(server.host(), tty));
+    let asking =
+        prompt::terminal(&settings.config.approvals).map(|tty| prompt::spawn(server.host(), tty));
     let url = server
         .address()
         .map(|address| format!("http://{address}"))

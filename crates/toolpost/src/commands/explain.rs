@@ -33,7 +33,11 @@ pub(crate) struct ExplainArgs {
 
 pub(crate) async fn run(explain: ExplainArgs) -> anyhow::Result<Exit> {
     if let Ok(id) = explain.what.parse::<InvocationId>() {
-        return story::show(&settings::locate(&explain.settings.place)?, id, explain.json);
+        return story::show(
+            &settings::locate(&explain.settings.place)?,
+            id,
+            explain.json,
+        );
     }
     let mut host = reach::reach(&explain.settings, &explain.policy, HostPurpose::Look).await?;
     let schema = host.schema(&explain.what).await?;

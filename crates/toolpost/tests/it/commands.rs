@@ -1,10 +1,11 @@
 //! Declared commands through a whole host, with real processes.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_model::{
     Disposition, EffectClass, ErrorClass, Outcome, ResultContent, SandboxProfile, ToolResult,
+    ToolSettings,
 };
 use toolpost_native::{
     CommandDeclaration, CommandOutputFormat, CommandParameter, CommandParameterType,
@@ -366,7 +367,7 @@ async fn the_class_chooses_the_profile_unless_the_operator_does() {
 
 #[tokio::test]
 async fn the_operator_s_time_limit_holds() {
-    let mut declared = command(
+    let declared = command(
         &[
             "bash",
             "-c",
@@ -374,8 +375,13 @@ async fn the_operator_s_time_limit_holds() {
         ],
         &[],
     );
-    declared.timeout = Some(Duration::from_secs(1));
-    let shop = shop(declared).await;
+    let mut limited = ToolSettings::default();
+    limited.execution.timeout = Some(Duration::from_secs(1));
+    let shop = Workshop::governed(
+        |plan| plan.commands = vec![declared],
+        |builder| builder.settings(HashMap::from([("try".to_owned(), limited)])),
+    )
+    .await;
     let wire = Tripwire::lay(&shop, "wire");
     let mut request = shop.host.request("try", json!({}));
     request.times.timeout = Some(Duration::from_secs(50));
