@@ -560,7 +560,6 @@ impl OperatorSettings for ToolConfiguration {
                 toolpost_config::SourceTrustLevel::Claims => SourceTrust::Claims,
                 toolpost_config::SourceTrustLevel::Full => SourceTrust::Full,
             }),
-            hidden: set.hidden.unwrap_or_default(),
             concurrency: set.concurrency,
         }
     }

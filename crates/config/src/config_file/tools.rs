@@ -153,8 +153,6 @@ pub struct SourceEntry {
     /// Settings for the tools of a well-known module, shipped with the host. What stands under `tools` counts before
     /// them.
     pub profile: Option<LocatedValue<String>>,
-    /// Whether its tools are kept from agents.
-    pub hidden: Option<LocatedValue<bool>>,
 }
 
 /// How far the word of a source counts.

@@ -30,8 +30,6 @@ pub struct SourceConfig {
     pub concurrency: Option<usize>,
     /// The shipped settings for its tools.
     pub profile: Option<String>,
-    /// Whether its tools are kept from agents.
-    pub hidden: Option<bool>,
 }
 
 /// The settings of every tool, ready to be asked for one: thousands of tools are looked up when a catalog is built.

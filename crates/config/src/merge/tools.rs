@@ -132,11 +132,5 @@ impl Merge<'_> {
             some(file.profile.clone()),
             never,
         );
-        self.put(
-            &key("hidden"),
-            &mut source.hidden,
-            some(file.hidden),
-            |_, new| *new == Some(true),
-        );
     }
 }

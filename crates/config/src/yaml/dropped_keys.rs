@@ -9,11 +9,16 @@ pub(super) struct DroppedKey {
     pub(super) hint: &'static str,
 }
 
-const DROPPED_KEYS: [DroppedKey; 4] = [
+const DROPPED_KEYS: [DroppedKey; 5] = [
     DroppedKey {
         key: "retries",
         sibling: "exclusive",
         hint: "remove it: the host runs a call once, and a failed result says whether a retry is safe",
+    },
+    DroppedKey {
+        key: "hidden",
+        sibling: "trust",
+        hint: "write it under `tools`, with a pattern of ids: `tools: { \"NAME.*\": { hidden: true } }`",
     },
     DroppedKey {
         key: "timeout",

@@ -96,6 +96,12 @@ fn removed_keys_say_what_to_do_instead() {
             "remove it: the host runs a call once, and a failed result says whether a retry is safe",
         ),
     );
+    check(
+        "sources: { crm: { hidden: true } }",
+        "1:19",
+        "`hidden` was removed",
+        Some("write it under `tools`, with a pattern of ids: `tools: { \"NAME.*\": { hidden: true } }`"),
+    );
     for (key, value) in [
         ("timeout", "9s"),
         ("idempotent", "true"),

@@ -276,12 +276,6 @@ fn untrusted_source_settings_may_only_restrict() {
         ("", "trust: claims", Word::Ignored("sources.x.trust")),
         ("", "trust: full", Word::Ignored("sources.x.trust")),
         ("trust: full", "trust: claims", Word::Counts),
-        ("", "hidden: true", Word::Counts),
-        (
-            "hidden: true",
-            "hidden: false",
-            Word::Ignored("sources.x.hidden"),
-        ),
         ("", "concurrency: 1", Word::Counts),
         (
             "concurrency: 2",

@@ -436,7 +436,6 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
     let expected = SourceConfig {
         trust: Some(SourceTrustLevel::Claims),
         concurrency: Some(4),
-        hidden: Some(false),
         profile: None,
     };
     assert_eq!(config.sources["crm"], expected);

@@ -259,10 +259,7 @@ pub(super) fn admit(
     catalog: &Catalog,
 ) -> Result<(CatalogEntry, Vec<CatalogNotice>), CatalogNotice> {
     let id = declaration.tool_id.clone();
-    let mut chosen = settings.of(&declaration, &from.name).unwrap_or_default();
-    if of_source.hidden {
-        chosen.surface.hidden = Some(true);
-    }
+    let chosen = settings.of(&declaration, &from.name).unwrap_or_default();
     let name = wire_name(&id, from.naming, catalog).map_err(|name| CatalogNotice::NameTaken {
         refused: id.clone(),
         name,

@@ -42,8 +42,6 @@ pub enum SourceTrust {
 pub struct SourceSettings {
     /// How far its word counts; without it, as far as the source itself says.
     pub trust: Option<SourceTrust>,
-    /// `true` keeps its tools from agents.
-    pub hidden: bool,
     /// How many calls of its tools run at the same time.
     pub concurrency: Option<usize>,
 }

@@ -325,15 +325,6 @@ async fn a_source_is_trusted_as_far_as_the_operator_says() {
             "{trust:?}"
         );
     }
-    let hidden = OfSource(
-        "outside",
-        SourceSettings {
-            hidden: true,
-            ..SourceSettings::default()
-        },
-    );
-    let host = TestHost::build(|b| b.source(Outside).settings(hidden)).await;
-    assert_eq!(listed(&host).await, [""; 0]);
     let nobody = OfSource("nobody", SourceSettings::default());
     let host = TestHost::build(|b| b.source(Outside).settings(nobody)).await;
     assert_eq!(
