@@ -10,8 +10,8 @@ const PAGE: &str = "docs/options.md";
 const FLAGS: &str = "docs/reference/cli.md";
 /// The schema of the configuration file.
 pub(super) const KEYS: &str = "docs/reference/toolpost.schema.json";
-/// From here on the page is about options that are not there, or may go.
-const END: &str = "## Candidates";
+/// From here on the page is about options that are gone.
+const END: &str = "## Dropped";
 
 pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
     let (Some(page), Some(flags), Some(schema)) =
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn every_option_has_a_row_and_every_row_an_option() {
-        let page = "| flag | needed by |\n|---|---|\n| `--json`, `--lines` | a script |\n\n### `limits`\n\n| `limits.queue` | x |\n\n### `tools`\n\n| `tools.NAME.hidden` | y |\n\n## Candidates\n\n| `--gone` | z |\n";
+        let page = "| flag | needed by |\n|---|---|\n| `--json`, `--lines` | a script |\n\n### `limits`\n\n| `limits.queue` | x |\n\n### `tools`\n\n| `tools.NAME.hidden` | y |\n\n## Dropped\n\n| `--gone` | z |\n";
         assert!(violations(page).is_empty());
         let page = page
             .replace(", `--lines`", ", `--line`")

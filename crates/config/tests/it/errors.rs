@@ -100,7 +100,9 @@ fn removed_keys_say_what_to_do_instead() {
         "sources: { crm: { hidden: true } }",
         "1:19",
         "`hidden` was removed",
-        Some("write it under `tools`, with a pattern of ids: `tools: { \"NAME.*\": { hidden: true } }`"),
+        Some(
+            "write it under `tools`, with a pattern of ids: `tools: { \"NAME.*\": { hidden: true } }`",
+        ),
     );
     for (key, value) in [
         ("timeout", "9s"),

@@ -562,7 +562,7 @@ fn of_several_entries_the_most_exact_one_that_says_a_thing_counts() {
 #[test]
 fn a_profile_counts_for_its_source_only_and_after_everything_else() {
     let config = resolved(
-        "sources: { fs: { profile: mcp-filesystem }, hub: { profile: mcp-github } }\ntools: { 'x.write*': { class: unknown } }\n",
+        "sources: { fs: { profile: mcp-filesystem }, hub: { profile: mcp-github } }\ntools: { 'x.write*': { class: unknown }, h.merge_pull_request: { approval_required: false } }\n",
     );
     let class = |id: &str, source: &str| {
         config
@@ -582,6 +582,9 @@ fn a_profile_counts_for_its_source_only_and_after_everything_else() {
         (Some(true), None)
     );
     assert_eq!(of("h.delete_file").permission.approval_required, Some(true));
+    // An `allow` rule would not overrule the profile.
+    let merge = of("h.merge_pull_request").permission;
+    assert_eq!(merge.approval_required, Some(false));
     let edit = config
         .settings_for(&tool("x.edit_file", Provenance::Outside), "fs")
         .permission
