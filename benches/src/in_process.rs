@@ -7,7 +7,8 @@ use std::{
 
 use serde_json::json;
 use toolpost_core::{
-    CallRequest, Host, HostLimits, Journal, Policy, Record, RecordKind, SchedulerLimits, Strength,
+    AppendStrength, CallRequest, Host, HostLimits, Journal, Policy, Record, RecordKind,
+    SchedulerLimits,
 };
 use toolpost_model::{EffectClass, FnTool, ModelInput, PermissionMode, Principal, ToolFailure};
 use toolpost_store::{JournalOptions, SqliteJournal};
@@ -38,14 +39,14 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let reads = Pairs::take(
         5,
         || calls(&host, "echo", json!({ "message": "hello" })),
-        || appends(&bare, Strength::Committed, 1),
+        || appends(&bare, AppendStrength::Committed, 1),
     )
     .await?;
     reads.tell("in-process reads from 64 callers", "calls/s");
     let writes = Pairs::take(
         5,
         || calls(&host, "store", json!({})),
-        || appends(&bare, Strength::Synced, 2),
+        || appends(&bare, AppendStrength::Synced, 2),
     )
     .await?;
     writes.tell("in-process synced writes from 64 callers", "calls/s");
@@ -103,7 +104,11 @@ async fn calls(host: &Host, tool: &str, arguments: serde_json::Value) -> anyhow:
 }
 
 /// What the journal alone could carry: rows of a call's size, as many a call as a call has.
-async fn appends(journal: &Arc<dyn Journal>, first: Strength, rows: usize) -> anyhow::Result<f64> {
+async fn appends(
+    journal: &Arc<dyn Journal>,
+    first: AppendStrength,
+    rows: usize,
+) -> anyhow::Result<f64> {
     let began = Instant::now();
     let mut tasks = Vec::new();
     for _ in 0..CALLERS {
@@ -112,7 +117,11 @@ async fn appends(journal: &Arc<dyn Journal>, first: Strength, rows: usize) -> an
             let mut calls = 0_u64;
             while began.elapsed() < ROUND {
                 for row in 0..rows {
-                    let strength = if row == 0 { first } else { Strength::Committed };
+                    let strength = if row == 0 {
+                        first
+                    } else {
+                        AppendStrength::Committed
+                    };
                     journal.append(record(), strength).await?;
                 }
                 calls += 1;

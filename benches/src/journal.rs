@@ -9,7 +9,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 use toolpost_core::{
-    Facets, Journal, Query, Record, RecordKind, RetentionCut, Strength, ToolQueryPattern,
+    AppendStrength, Facets, Journal, Query, Record, RecordKind, RetentionCut, ToolQueryPattern,
 };
 use toolpost_model::{InvocationId, Outcome, SessionId};
 use toolpost_store::{JournalOptions, JournalReader, SqliteJournal, VerifyReport};
@@ -81,7 +81,7 @@ async fn fill(journal: &SqliteJournal, count: usize, looks: Looks) -> anyhow::Re
         number += records.len();
         let appends: Vec<_> = records
             .into_iter()
-            .map(|record| journal.append(record, Strength::Committed))
+            .map(|record| journal.append(record, AppendStrength::Committed))
             .collect();
         for append in appends {
             append.await?;
@@ -223,7 +223,7 @@ async fn waits(
     tokio::pin!(until);
     loop {
         let began = Instant::now();
-        let append = journal.append(record(0, Looks::For), Strength::Committed);
+        let append = journal.append(record(0, Looks::For), AppendStrength::Committed);
         append.await?;
         times.push(began.elapsed().as_secs_f64() * 1_000.0);
         let is_done = futures_util::future::poll_immediate(&mut until)

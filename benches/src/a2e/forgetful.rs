@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use toolpost_core::{
-    GENESIS, Journal, JournalError, JournalHead, PrunedRange, Query, Record, RetentionCut,
-    StoredRecord, Strength,
+    AppendStrength, GENESIS, Journal, JournalError, JournalHead, PrunedRange, Query, Record,
+    RetentionCut, StoredRecord,
 };
 use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId};
 
@@ -18,7 +18,7 @@ fn at_once<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, Result<T, JournalError>>
 }
 
 impl Journal for Forgetful {
-    fn append(&self, _: Record, _: Strength) -> BoxFuture<'_, Result<u64, JournalError>> {
+    fn append(&self, _: Record, _: AppendStrength) -> BoxFuture<'_, Result<u64, JournalError>> {
         at_once(self.last.fetch_add(1, Ordering::Relaxed) + 1)
     }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use crate::{
     data_part::{ArgumentRepetition, DataPart},
-    receiver::{CallKey, CallPartChange, CallPhase, Receiver, ReceiverOptions, Unreadable},
+    receiver::{
+        CallKey, CallPartChange, CallPhase, Receiver, ReceiverOptions, UnreadableEventText,
+    },
 };
 
 /// A receiver that hands every call on as `tool-call` and then one end.
@@ -35,7 +37,7 @@ impl VocabularyBridge {
         &mut self,
         json: &str,
         send: impl FnMut(DataPart<'_>),
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), UnreadableEventText> {
         let changes = self.receiver.receive(json)?;
         self.send(&changes, send);
         Ok(())
@@ -49,7 +51,7 @@ impl VocabularyBridge {
         &mut self,
         line: &str,
         send: impl FnMut(DataPart<'_>),
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), UnreadableEventText> {
         let changes = self.receiver.receive_line(line)?;
         self.send(&changes, send);
         Ok(())

@@ -10,13 +10,13 @@ use crate::part::{JsonText, PartError, ToolCallPart, UNKNOWN_TOOL};
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "kind", rename = "data")]
 pub struct DataPart<'a> {
-    data: Payload<'a>,
+    data: DataPartPayload<'a>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Payload<'a> {
-    r#type: Type,
+struct DataPartPayload<'a> {
+    r#type: DataPartType,
     tool_call_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_name: Option<&'a str>,
@@ -33,7 +33,7 @@ struct Payload<'a> {
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
-enum Type {
+enum DataPartType {
     #[serde(rename = "tool-call")]
     Call,
     #[serde(rename = "tool-result")]
@@ -54,8 +54,8 @@ pub enum ArgumentRepetition {
 impl ToolCallPart {
     /// The call, as `tool-call`.
     pub fn to_call(&self) -> DataPart<'_> {
-        let data = Payload {
-            r#type: Type::Call,
+        let data = DataPartPayload {
+            r#type: DataPartType::Call,
             tool_call_id: &self.id,
             tool_name: Some(&self.name),
             input: Some(&self.args),
@@ -70,11 +70,11 @@ impl ToolCallPart {
     /// Its end, as `tool-result` or `tool-error`; `None` while it is in flight.
     pub fn to_end(&self, repeat: ArgumentRepetition) -> Option<DataPart<'_>> {
         let (r#type, output, error) = match (&self.error, &self.result) {
-            (Some(error), _) => (Type::Error, None, Some(error)),
-            (None, Some(output)) => (Type::Result, Some(output), None),
+            (Some(error), _) => (DataPartType::Error, None, Some(error)),
+            (None, Some(output)) => (DataPartType::Result, Some(output), None),
             (None, None) => return None,
         };
-        let data = Payload {
+        let data = DataPartPayload {
             r#type,
             tool_call_id: &self.id,
             tool_name: Some(self.name.as_str()).filter(|name| *name != UNKNOWN_TOOL),

@@ -26,7 +26,7 @@ pub use event::{ToolEvent, ToolEventError};
 pub use extension::{CANONICAL_URI, DEPRECATED_URI, is_tool_events};
 pub use part::{JsonText, PartError, ToolCallPart, UNKNOWN_TOOL};
 pub use receiver::{
-    CallKey, CallPartChange, CallPhase, Receiver, ReceiverBounds, ReceiverOptions, Tally,
-    Unreadable,
+    CallKey, CallPartChange, CallPhase, Receiver, ReceiverBounds, ReceiverCounts, ReceiverOptions,
+    UnreadableEventText,
 };
 pub use v4::{V4Code, V4Line};

@@ -28,7 +28,7 @@ use crate::{
 };
 use carrier::EventCarrierWalk;
 use event::{ReceivedEvent, ReceivedEventKind};
-use object::Object;
+use object::ReceivedObject;
 use scope::ResponseStreamScope;
 use table::ReceivedCallTable;
 
@@ -129,7 +129,7 @@ pub enum CallPhase {
 /// What became of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Tally {
+pub struct ReceiverCounts {
     /// Tool events of any kind.
     pub events: u64,
     /// Ignored, since they do not say which call they tell of.
@@ -142,7 +142,7 @@ pub struct Tally {
 
 /// A text that cannot be an event.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub enum UnreadableEventText {
     /// It is no JSON.
     #[error("this is no JSON: {}", of_one_line(.0))]
     Json(#[from] serde_json::Error),
@@ -173,8 +173,8 @@ impl Receiver {
     ///
     /// # Errors
     /// Where the text is no JSON. Nothing is changed then. JSON that holds no tool event is no error.
-    pub fn receive(&mut self, json: &str) -> Result<Vec<CallPartChange>, Unreadable> {
-        let object = Object::read(json)?;
+    pub fn receive(&mut self, json: &str) -> Result<Vec<CallPartChange>, UnreadableEventText> {
+        let object = ReceivedObject::read(json)?;
         let mut changes = Vec::new();
         self.table.tally.beyond_bounds += u64::from(object.is_cut);
         EventCarrierWalk {
@@ -196,7 +196,7 @@ impl Receiver {
     ///
     /// # Errors
     /// Where the line is not of that protocol. Nothing is changed then.
-    pub fn receive_v4(&mut self, line: &str) -> Result<Vec<CallPartChange>, Unreadable> {
+    pub fn receive_v4(&mut self, line: &str) -> Result<Vec<CallPartChange>, UnreadableEventText> {
         let V4Line { code, json } = V4Line::read(line)?;
         let mut changes = Vec::new();
         let said = match code {
@@ -211,7 +211,7 @@ impl Receiver {
             }
             V4Code::Other => return Ok(changes),
         };
-        let object = Object::read(json)?;
+        let object = ReceivedObject::read(json)?;
         self.table.apply(
             ResponseStreamScope::Bare,
             &ReceivedEvent::new(said, &object),
@@ -224,7 +224,7 @@ impl Receiver {
     ///
     /// # Errors
     /// Those of [`Self::receive`] or [`Self::receive_v4`].
-    pub fn receive_line(&mut self, line: &str) -> Result<Vec<CallPartChange>, Unreadable> {
+    pub fn receive_line(&mut self, line: &str) -> Result<Vec<CallPartChange>, UnreadableEventText> {
         if V4Line::is_line(line) {
             self.receive_v4(line)
         } else {
@@ -300,7 +300,7 @@ impl Receiver {
     }
 
     /// What became of events so far.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> ReceiverCounts {
         self.table.tally
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::de::IgnoredAny;
 
-use crate::Unreadable;
+use crate::UnreadableEventText;
 
 /// A line, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +55,10 @@ impl<'a> V4Line<'a> {
     ///
     /// # Errors
     /// Where it has no known code or, after the code of another kind of line, no JSON.
-    pub fn read(line: &'a str) -> Result<Self, Unreadable> {
-        let (word, json) = line.split_once(':').ok_or(Unreadable::NoCode)?;
+    pub fn read(line: &'a str) -> Result<Self, UnreadableEventText> {
+        let (word, json) = line.split_once(':').ok_or(UnreadableEventText::NoCode)?;
         let code = V4Code::of(word)
-            .ok_or_else(|| Unreadable::UnknownCode(word.chars().take(16).collect()))?;
+            .ok_or_else(|| UnreadableEventText::UnknownCode(word.chars().take(16).collect()))?;
         if code == V4Code::Other {
             serde_json::from_str::<IgnoredAny>(json)?;
         }

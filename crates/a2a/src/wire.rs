@@ -44,7 +44,7 @@ pub use code::{A2aRefusal, ErrorCode};
 pub use dialect::{A2aDialect, UnsupportedVersion};
 pub use envelope::{A2aRequest, RequestId, answer, refused};
 pub use headers::{EXTENSIONS_0_3, EXTENSIONS_1_0, VERSION, activates};
-pub use members::Misread;
+pub use members::PeerMessageError;
 pub use message::{Message, MessageRole};
 pub use method::A2aMethod;
 pub use number::narrowed;

@@ -28,17 +28,17 @@ use uuid::Uuid;
 pub use error::{CallError, ConnectError, HostDeparture, ProtocolError};
 pub use hello::ConnectOptions;
 pub use http::HttpHost;
-pub use notice::{HostNotice, Notices};
+pub use notice::{HostNotice, HostNotices};
 pub use stdio::{StderrSink, StdioCommand};
 pub use token::AuthToken;
 
 pub(crate) use events::DeliveredToolEvent;
-pub(crate) use router::{Parting, RequestAnswer};
+pub(crate) use router::{AbandonedRequestAction, RequestAnswer};
 
 use crate::{Body, HandshakeResponse, InProcessLink, Message, Pong, ToolCancelRequest};
 use events::EventSender;
 use http::HttpWire;
-use router::{RequestSendProgress, Router, RouterEntry};
+use router::{AnswerRouter, RequestSendProgress, RouterEntry};
 use stdio::StdioWire;
 use wire::{ClientWire, LinkWire};
 
@@ -75,13 +75,13 @@ pub struct Client {
 
 struct ClientConnection {
     wire: ClientWire,
-    router: Arc<Router>,
+    router: Arc<AnswerRouter>,
     /// Held by whoever closes; a second one waits for the first.
     closing: Mutex<()>,
 }
 
 impl ClientConnection {
-    fn new(wire: ClientWire, router: Arc<Router>) -> Arc<Self> {
+    fn new(wire: ClientWire, router: Arc<AnswerRouter>) -> Arc<Self> {
         Arc::new(Self {
             wire,
             router,
@@ -93,7 +93,7 @@ impl ClientConnection {
 /// What happened on a connection that no call was told about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Counters {
+pub struct ClientCounters {
     /// Messages and lines that could not be read.
     pub unreadable: u64,
     /// Answers and events that nobody waited for, repeated answers among them.
@@ -110,7 +110,7 @@ impl Client {
         transport: HostTransport,
         options: ConnectOptions,
     ) -> Result<Self, ConnectError> {
-        let router = Arc::new(Router::new(options.in_flight));
+        let router = Arc::new(AnswerRouter::new(options.in_flight));
         let wire = match transport {
             HostTransport::Http(host) => {
                 let wire = HttpWire::connect(&host, options, router.clone()).await?;
@@ -164,19 +164,21 @@ impl Client {
 
     /// Sends a message of any kind and waits for its answer. For capabilities that have no API of their own here.
     pub async fn request(&self, body: Body, wait: Duration) -> Result<Body, CallError> {
-        let mut ticket = self.send(body, wait, None, Parting::Silent).await?;
+        let mut ticket = self
+            .send(body, wait, None, AbandonedRequestAction::Silent)
+            .await?;
         ticket.answer().await.outcome
     }
 
     /// What the host says without having been asked, from now on.
-    pub fn notices(&self) -> Notices {
+    pub fn notices(&self) -> HostNotices {
         self.inner.router.notices()
     }
 
     /// What happened that no call was told about.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> ClientCounters {
         let counts = &self.inner.router.counts;
-        Counters {
+        ClientCounters {
             unreadable: counts.unreadable.load(Ordering::Relaxed),
             unexpected: counts.unexpected.load(Ordering::Relaxed),
             lost_events: counts.lost_events.load(Ordering::Relaxed),
@@ -227,7 +229,7 @@ impl Client {
         body: Body,
         wait: Duration,
         event_room: Option<usize>,
-        parting: Parting,
+        parting: AbandonedRequestAction,
     ) -> Result<OutstandingRequest, CallError> {
         let deadline = Instant::now() + wait;
         let id = Uuid::new_v4();
@@ -273,14 +275,16 @@ impl Client {
         }
     }
 
-    fn abandon(&self, id: Uuid, parting: Parting) -> Option<RequestSendProgress> {
+    fn abandon(&self, id: Uuid, parting: AbandonedRequestAction) -> Option<RequestSendProgress> {
         let parting = if self.announces("tool/cancel") {
             parting
         } else {
-            Parting::Silent
+            AbandonedRequestAction::Silent
         };
         let progress = self.inner.router.abandon(id, parting);
-        if let (Some(RequestSendProgress::Taken { .. }), Parting::Cancel) = (progress, parting) {
+        if let (Some(RequestSendProgress::Taken { .. }), AbandonedRequestAction::Cancel) =
+            (progress, parting)
+        {
             self.inner.wire.send_and_forget(Message::new(cancel_of(id)));
         }
         progress
@@ -329,7 +333,7 @@ pub(crate) struct OutstandingRequest {
     pub(crate) events: Option<mpsc::Receiver<DeliveredToolEvent>>,
     deadline: Instant,
     wait: Duration,
-    parting: Parting,
+    parting: AbandonedRequestAction,
 }
 
 impl OutstandingRequest {
@@ -371,7 +375,7 @@ impl OutstandingRequest {
 
     /// Lets the request go on without anybody waiting for it.
     pub(crate) fn detach(mut self) {
-        self.parting = Parting::Silent;
+        self.parting = AbandonedRequestAction::Silent;
     }
 }
 

@@ -12,8 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwn
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{Body, ErrorCode, ErrorMessage, Message, OtherBody, ToolEventMessage};
-use format::Ascii;
-pub use heading::Heading;
+use format::AsciiFormatter;
+pub use heading::MessageHeading;
 
 /// The version this crate speaks.
 pub const VERSION: &str = "1.0";
@@ -30,7 +30,7 @@ const EVENT_LINE: usize = 8 << 10;
 
 /// What stands around a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
+pub enum MessageFraming {
     /// A line of its own: stdio.
     Line,
     /// A server-sent event.
@@ -107,13 +107,13 @@ impl Serialize for WholeEvent<'_> {
 pub fn encode_into<B: Serialize>(
     out: &mut Vec<u8>,
     message: &OutgoingMessage<'_, B>,
-    framing: Framing,
+    framing: MessageFraming,
 ) {
     let formatter = match framing {
-        Framing::Line => Ascii::on_one_line(),
-        Framing::Event => {
+        MessageFraming::Line => AsciiFormatter::on_one_line(),
+        MessageFraming::Event => {
             out.extend_from_slice(b"data: ");
-            Ascii::broken_after(EVENT_LINE)
+            AsciiFormatter::broken_after(EVENT_LINE)
         }
     };
     let start = out.len();
@@ -132,13 +132,13 @@ pub fn encode_into<B: Serialize>(
         let _ = serde_json::to_writer(&mut *out, &body);
     }
     out.extend_from_slice(match framing {
-        Framing::Line => b"\n",
-        Framing::Event => b"\n\n",
+        MessageFraming::Line => b"\n",
+        MessageFraming::Event => b"\n\n",
     });
 }
 
 /// A message as a line or an event.
-pub fn encode(message: &Message, framing: Framing) -> Vec<u8> {
+pub fn encode(message: &Message, framing: MessageFraming) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
     encode_into(&mut out, &OutgoingMessage::from(message), framing);
     out

@@ -19,8 +19,8 @@ pub mod sse;
 mod tool_api;
 
 pub use client::{
-    AuthToken, CallError, Client, ConnectError, ConnectOptions, Counters, HostDeparture,
-    HostNotice, HostTransport, HttpHost, Notices, ProtocolError, StderrSink, StdioCommand,
+    AuthToken, CallError, Client, ClientCounters, ConnectError, ConnectOptions, HostDeparture,
+    HostNotice, HostNotices, HostTransport, HttpHost, ProtocolError, StderrSink, StdioCommand,
 };
 pub use definition::{ToolDefinition, ToolParameter};
 pub use link::InProcessLink;

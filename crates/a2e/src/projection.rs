@@ -14,7 +14,7 @@ use toolpost_model::{
 };
 
 use crate::{ToolCallResponse, ToolEventMessage, ToolResult, codec};
-use data::Data;
+use data::ResultData;
 
 /// A longer text should be cut in a server-sent event: readers in the field are quadratic in the length of a line.
 pub const MAX_TEXT: usize = 512 << 10;
@@ -33,7 +33,7 @@ struct ResultView<'a> {
     tool_name: &'a str,
     duration_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<Data<'a>>,
+    data: Option<ResultData<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -81,7 +81,13 @@ impl<'a> CallResponseView<'a> {
         events: &'a [ToolEventMessage],
         most: usize,
     ) -> Self {
-        Self::with(Data::of(result, most), req_id, tool_name, result, events)
+        Self::with(
+            ResultData::of(result, most),
+            req_id,
+            tool_name,
+            result,
+            events,
+        )
     }
 
     /// The same for a tool of a plugin, whose data stays as the plugin gave it.
@@ -93,7 +99,7 @@ impl<'a> CallResponseView<'a> {
         most: usize,
     ) -> Self {
         Self::with(
-            Data::of_plugin(result, most),
+            ResultData::of_plugin(result, most),
             req_id,
             tool_name,
             result,
@@ -102,7 +108,7 @@ impl<'a> CallResponseView<'a> {
     }
 
     fn with(
-        (data, cut): (Option<Data<'a>>, bool),
+        (data, cut): (Option<ResultData<'a>>, bool),
         req_id: &'a str,
         tool_name: &'a str,
         result: &'a HostResult,
@@ -162,7 +168,7 @@ impl<'a> CallResponseView<'a> {
                 success: data.success,
                 tool_name: data.tool_name.to_owned(),
                 duration_ms: data.duration_ms,
-                data: data.data.as_ref().map(Data::to_value),
+                data: data.data.as_ref().map(ResultData::to_value),
                 summary: data.summary.map(Value::from),
                 truncated: data.truncated,
                 exit_code: data.exit_code,

@@ -29,7 +29,7 @@ pub enum Sse<'a> {
 
 /// Reads one stream. A new stream needs [`Parser::restart`].
 #[derive(Debug)]
-pub struct Parser {
+pub struct SseParser {
     limit: usize,
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
@@ -44,7 +44,7 @@ pub struct Parser {
     after_return: bool,
 }
 
-impl Parser {
+impl SseParser {
     /// A reader of events with at most so many bytes of data. Of longer ones only the beginning is told.
     pub fn new(limit: usize) -> Self {
         Self {
@@ -196,7 +196,7 @@ mod tests {
 
     /// What the parser says to a text cut into pieces of these sizes, over and over.
     fn said(text: &[u8], cuts: &[usize], limit: usize) -> (Vec<Said>, Option<String>) {
-        let mut parser = Parser::new(limit);
+        let mut parser = SseParser::new(limit);
         let mut found = Vec::new();
         let mut each = |sse: Sse<'_>| {
             found.push(match sse {
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let mut parser = Parser::new(1 << 10);
+        let mut parser = SseParser::new(1 << 10);
         for _ in 0..10_000 {
             parser.feed(&[b'x'; 1_000], &mut |_| {});
         }

@@ -13,7 +13,7 @@ pub use options::{CallOptions, ListOptions};
 
 use crate::{
     Body, CallError, Client, ToolDefinition, ToolListRequest, ToolResult,
-    client::{Parting, unlike},
+    client::{AbandonedRequestAction, unlike},
 };
 
 /// A list of ten thousand tools takes its time.
@@ -136,7 +136,7 @@ impl ToolApi {
         let body = Body::ToolCallRequest(options.request()?);
         let ticket = self
             .client
-            .send(body, wait, event_room, Parting::Cancel)
+            .send(body, wait, event_room, AbandonedRequestAction::Cancel)
             .await?;
         Ok(ClientCall::new(ticket))
     }

@@ -16,9 +16,9 @@ use serde_json::{Map, Value};
 use toolpost_model::SessionId;
 
 pub use cancellation::{CancelSwitch, ModuleCancellation};
-use contributions::Contributions;
+use contributions::ContributionTable;
 
-use crate::{Cleanup, HookRegistry, ModuleId, MountError, Tool};
+use crate::{HookRegistry, ModuleId, MountCleanup, MountError, Tool};
 
 /// What the modules of one session are mounted with. A handle: clones are the same coordinator.
 ///
@@ -45,9 +45,9 @@ struct CoordinatorState {
     tools: Mutex<Vec<MountedTool>>,
     history: Mutex<VecDeque<MountChange>>,
     capabilities: Mutex<BTreeMap<String, RegisteredCapability>>,
-    contributions: Contributions,
+    contributions: ContributionTable,
     state: Mutex<Map<String, Value>>,
-    cleanups: Mutex<Vec<(Option<ModuleId>, Cleanup)>>,
+    cleanups: Mutex<Vec<(Option<ModuleId>, MountCleanup)>>,
     cancellation: ModuleCancellation,
 }
 
@@ -94,7 +94,7 @@ impl Coordinator {
             tools: Mutex::default(),
             history: Mutex::default(),
             capabilities: Mutex::default(),
-            contributions: Contributions::default(),
+            contributions: ContributionTable::default(),
             state: Mutex::default(),
             cleanups: Mutex::default(),
             cancellation,
@@ -305,7 +305,7 @@ impl Coordinator {
         self.keep_cleanup(Box::new(move || Box::pin(cleanup())));
     }
 
-    pub(crate) fn keep_cleanup(&self, cleanup: Cleanup) {
+    pub(crate) fn keep_cleanup(&self, cleanup: MountCleanup) {
         self.shared
             .cleanups
             .lock()

@@ -11,5 +11,5 @@ pub use answer::{
     MessageLevel, UnfitAnswer,
 };
 pub use gathering::HookResultCollector;
-pub use registry::{HookFailure, HookHandler, HookRegistry, RegisteredHandler, Registration};
+pub use registry::{HookFailure, HookHandler, HookRegistration, HookRegistry, RegisteredHandler};
 pub use wants::HookDemands;

@@ -32,8 +32,8 @@ pub use coordinator::{CancelSwitch, Coordinator, ModuleCancellation, MountChange
 pub use declaring::{AnnotatedDeclaration, MAX_DESCRIPTION, MAX_SCHEMA, MAX_TOOLS, SYSTEM};
 pub use hooks::{
     ApprovalDefault, ContextInjection, ContextRole, HookAction, HookApprovalQuestion, HookDemands,
-    HookFailure, HookHandler, HookRegistry, HookResult, HookResultCollector, MessageLevel,
-    RegisteredHandler, Registration, UnfitAnswer,
+    HookFailure, HookHandler, HookRegistration, HookRegistry, HookResult, HookResultCollector,
+    MessageLevel, RegisteredHandler, UnfitAnswer,
 };
 pub use json::{JsonError, VerbatimJson};
 pub use manifest::{
@@ -43,7 +43,7 @@ pub use manifest::{
 pub use module::{
     LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, ModuleTransport, PlannedModule,
 };
-pub use mount::{Cleanup, Module, MountError, MountReturn, MountState, mount};
+pub use mount::{Module, MountCleanup, MountError, MountReturn, MountState, mount};
 pub use outcome::{into_outcome, is_without_reason, of_result};
 pub use plan::{
     BundleHeader, BundleIncludeEntry, Include, IncludeTarget, MountPlan, NoteWeight, PlanError,

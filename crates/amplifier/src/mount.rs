@@ -40,7 +40,7 @@ where
 }
 
 /// Called once, at the end of a session.
-pub type Cleanup = Box<dyn FnOnce() -> BoxFuture<'static, Result<(), MountError>> + Send>;
+pub type MountCleanup = Box<dyn FnOnce() -> BoxFuture<'static, Result<(), MountError>> + Send>;
 
 /// What mounting returns. Tools that it mounted itself need not be returned.
 #[derive(Default)]
@@ -48,7 +48,7 @@ pub enum MountReturn {
     /// A tool, mounted or not: one that is not will be.
     Tool(Arc<dyn Tool>),
     /// What to do at the end of the session.
-    Cleanup(Cleanup),
+    Cleanup(MountCleanup),
     /// Nothing.
     #[default]
     Nothing,

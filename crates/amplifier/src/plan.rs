@@ -20,16 +20,16 @@ use serde_json::Value;
 
 use crate::{ModuleKind, ModuleSource, ModuleSourceError};
 
-use entry::{Entries, Override};
+use entry::{ModuleOverride, PlanEntryList};
 
 pub use settle::override_sources;
 
 /// What a plan says, not yet settled. Plans are laid over one another with [`MountPlan::over`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MountPlan {
-    tools: Entries,
-    hooks: Entries,
-    overrides: BTreeMap<String, Override>,
+    tools: PlanEntryList,
+    hooks: PlanEntryList,
+    overrides: BTreeMap<String, ModuleOverride>,
     header: BundleHeader,
     includes: Vec<BundleIncludeEntry>,
 }
@@ -185,7 +185,7 @@ impl MountPlan {
         }
     }
 
-    fn entries(&self, kind: ModuleKind) -> &Entries {
+    fn entries(&self, kind: ModuleKind) -> &PlanEntryList {
         match kind {
             ModuleKind::Tool => &self.tools,
             ModuleKind::Hook => &self.hooks,

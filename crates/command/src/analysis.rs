@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde::Serialize;
 
 use crate::directory::CommandDirectory;
-use crate::opaque::{Opaque, OpaqueReason};
+use crate::opaque::{OpaquePart, OpaqueReason};
 use crate::programs::HiddenStart;
 use crate::reads;
 use crate::walk::ScriptWalker;
@@ -16,13 +16,13 @@ pub struct Analysis {
     /// The commands that would or could run, in order of appearance.
     pub commands: Vec<SimpleCommand>,
     /// Files that would be opened by the shell itself, in order of appearance.
-    pub redirects: Vec<Redirect>,
+    pub redirects: Vec<ShellRedirect>,
     /// Pieces whose effect cannot be known; while there is one, no list of commands is complete.
-    pub opaque: Vec<Opaque>,
+    pub opaque: Vec<OpaquePart>,
     /// Variables that are set for all commands from outside of the text, except those that change no program's
     /// doings. Each command lists them among its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub environment: Vec<Assignment>,
+    pub environment: Vec<VariableAssignment>,
 }
 
 impl Analysis {
@@ -50,7 +50,7 @@ pub struct SimpleCommand {
     /// before the first that is not literal, so that a deny still sees what it can.
     pub words: Vec<String>,
     /// Variables set for it, except those that change no program's doings.
-    pub assignments: Vec<Assignment>,
+    pub assignments: Vec<VariableAssignment>,
     /// Whether some word is not literal, or an earlier command may have changed what the words mean.
     pub opaque: bool,
     /// Why it starts commands that are not listed, where it does. Unlike an opaque command it is known itself: a
@@ -83,7 +83,7 @@ pub struct SpelledIn {
 
 /// A variable set for a command.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Assignment {
+pub struct VariableAssignment {
     /// The variable.
     pub name: String,
     /// What it is set to, unless that is not literal.
@@ -92,7 +92,7 @@ pub struct Assignment {
 
 /// A file that the shell opens for a command.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Redirect {
+pub struct ShellRedirect {
     /// The file as written, unless that is not literal.
     pub target: Option<String>,
     /// What the file is opened for.
@@ -136,7 +136,7 @@ pub fn analyze_with<'a>(
         walker.finish()
     });
     catch_unwind(walk).unwrap_or_else(|_| Analysis {
-        opaque: vec![Opaque::new(text, OpaqueReason::ParserFailed)],
+        opaque: vec![OpaquePart::new(text, OpaqueReason::ParserFailed)],
         ..Analysis::default()
     })
 }

@@ -4,7 +4,7 @@ use crate::variable;
 
 /// What a builtin does beyond what any program could.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum Effect {
+pub(crate) enum BuiltinEffect {
     Nothing,
     /// It goes to this directory, if it can.
     Enters(String),
@@ -19,22 +19,24 @@ pub(crate) enum Effect {
 }
 
 /// What running these words in the shell changes. `open` says that more words follow, which are not known.
-pub(crate) fn effect(words: &[String], open: bool) -> Effect {
+pub(crate) fn effect(words: &[String], open: bool) -> BuiltinEffect {
     let Some((program, arguments)) = words.split_first() else {
-        return Effect::Nothing;
+        return BuiltinEffect::Nothing;
     };
     match program.as_str() {
         "cd" => change_of_directory(arguments, open),
-        "pushd" | "popd" => Effect::EntersUnknown,
-        "enable" if arguments.iter().any(|word| is_cluster_with(word, 'f')) => Effect::LoadsCode,
-        "alias" | "enable" if open || !arguments.is_empty() => Effect::ChangesNames,
+        "pushd" | "popd" => BuiltinEffect::EntersUnknown,
+        "enable" if arguments.iter().any(|word| is_cluster_with(word, 'f')) => {
+            BuiltinEffect::LoadsCode
+        }
+        "alias" | "enable" if open || !arguments.is_empty() => BuiltinEffect::ChangesNames,
         "hash" if open || arguments.iter().any(|word| is_cluster_with(word, 'p')) => {
-            Effect::ChangesNames
+            BuiltinEffect::ChangesNames
         }
         "shopt" if open || arguments.iter().any(|word| word == "expand_aliases") => {
-            Effect::ChangesNames
+            BuiltinEffect::ChangesNames
         }
-        "set" if open || changes_all_commands(arguments) => Effect::ChangesNames,
+        "set" if open || changes_all_commands(arguments) => BuiltinEffect::ChangesNames,
         "let" => evaluated(
             arguments
                 .iter()
@@ -58,20 +60,20 @@ pub(crate) fn effect(words: &[String], open: bool) -> Effect {
         | "readarray" | "getopts" | "unset" | "printf" | "test" | "[" | "wait" => {
             names_variables(program, arguments, open)
         }
-        _ => Effect::Nothing,
+        _ => BuiltinEffect::Nothing,
     }
 }
 
-fn change_of_directory(arguments: &[String], open: bool) -> Effect {
+fn change_of_directory(arguments: &[String], open: bool) -> BuiltinEffect {
     let arguments = match arguments {
         [first, rest @ ..] if first == "--" || first == "-L" => rest,
         arguments => arguments,
     };
     match arguments {
         [target] if !open && !target.starts_with('-') && !target.is_empty() => {
-            Effect::Enters(target.clone())
+            BuiltinEffect::Enters(target.clone())
         }
-        _ => Effect::EntersUnknown,
+        _ => BuiltinEffect::EntersUnknown,
     }
 }
 
@@ -86,7 +88,7 @@ fn changes_all_commands(arguments: &[String]) -> bool {
 }
 
 /// A builtin that sets the variables it is given, or only looks at them; both evaluate subscripts.
-fn names_variables(program: &str, arguments: &[String], open: bool) -> Effect {
+fn names_variables(program: &str, arguments: &[String], open: bool) -> BuiltinEffect {
     let has_v = arguments.iter().any(|word| word == "-v");
     let sets = match program {
         "test" | "[" | "wait" => false,
@@ -100,15 +102,15 @@ fn names_variables(program: &str, arguments: &[String], open: bool) -> Effect {
             || ((sets || has_v) && has_evaluated_subscript(word))
     });
     let effect = evaluated(texts);
-    if effect != Effect::Nothing || !sets {
+    if effect != BuiltinEffect::Nothing || !sets {
         return effect;
     }
     let changes = |word: &String| name(word).is_some_and(variable::changes_the_shell);
     // What is not literal could be any name; `export $X` is opaque, and so is everything after it.
     if open || arguments.iter().any(changes) {
-        Effect::ChangesNames
+        BuiltinEffect::ChangesNames
     } else {
-        Effect::Nothing
+        BuiltinEffect::Nothing
     }
 }
 
@@ -142,11 +144,11 @@ fn is_cluster_with(word: &str, letter: char) -> bool {
     word.starts_with('-') && !word.starts_with("--") && word.contains(letter)
 }
 
-fn evaluated<'a>(words: impl Iterator<Item = &'a String>) -> Effect {
+fn evaluated<'a>(words: impl Iterator<Item = &'a String>) -> BuiltinEffect {
     let texts: Vec<String> = words.cloned().collect();
     if texts.is_empty() {
-        Effect::Nothing
+        BuiltinEffect::Nothing
     } else {
-        Effect::Evaluates(texts)
+        BuiltinEffect::Evaluates(texts)
     }
 }

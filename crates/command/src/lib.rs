@@ -30,10 +30,11 @@ mod word;
 mod wrapper;
 
 pub use analysis::{
-    Analysis, Assignment, Redirect, RedirectAccess, SimpleCommand, SpelledIn, analyze, analyze_with,
+    Analysis, RedirectAccess, ShellRedirect, SimpleCommand, SpelledIn, VariableAssignment, analyze,
+    analyze_with,
 };
 pub use directory::CommandDirectory;
-pub use opaque::{Opaque, OpaqueReason};
+pub use opaque::{OpaquePart, OpaqueReason};
 pub use pattern::{CommandPattern, CommandPatternError};
 pub use programs::HiddenStart;
 pub use render::{command_text, shortened};

@@ -8,14 +8,14 @@ use crate::render;
 
 /// A piece of a text whose effect cannot be known.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Opaque {
+pub struct OpaquePart {
     /// The piece, shortened to one line.
     pub text: String,
     /// Why it cannot be known.
     pub reason: OpaqueReason,
 }
 
-impl Opaque {
+impl OpaquePart {
     pub(crate) fn new(text: &str, reason: OpaqueReason) -> Self {
         Self {
             text: render::shortened(text),

@@ -33,7 +33,7 @@ struct LaunchingProgram {
     subcommands: &'static [&'static str],
     /// Spellings separated by blanks, and what the option means. A program that takes operands before its options
     /// end needs only those that start something.
-    options: &'static [(&'static str, OptionMeaning)],
+    options: &'static [(&'static str, CommandOptionMeaning)],
     operands: OperandMeaning,
     /// For people, behind the command: `sh x.sh` *runs the commands of a file*.
     reason: &'static str,
@@ -53,7 +53,7 @@ pub(crate) struct ProgramEntries(Vec<&'static LaunchingProgram>);
 
 /// What an option means, and with it the word behind it.
 #[derive(Clone, Copy)]
-enum OptionMeaning {
+enum CommandOptionMeaning {
     /// It has no value, and starts nothing.
     Flag,
     /// It has a value, in the same word or the next, and starts nothing.
@@ -164,7 +164,7 @@ pub struct HiddenStart {
 
 /// What the words of a launching program tell.
 #[derive(Default)]
-pub(crate) struct Launch {
+pub(crate) struct ProgramLaunch {
     pub(crate) starts: Vec<LaunchedStart>,
     pub(crate) writes: Vec<LaunchedWrite>,
     pub(crate) hidden: Option<HiddenStart>,
@@ -192,7 +192,7 @@ pub(crate) struct LaunchedWrite {
     pub(crate) through: usize,
 }
 
-impl Launch {
+impl ProgramLaunch {
     /// A command that starts something its words do not show.
     pub(crate) fn hidden(through: usize, why: &'static str) -> Self {
         let hidden = HiddenStart {
@@ -226,7 +226,7 @@ impl Launch {
 
 impl ProgramEntries {
     /// What these words start, if they start anything.
-    pub(crate) fn launch(&self, words: &[String]) -> Option<Launch> {
+    pub(crate) fn launch(&self, words: &[String]) -> Option<ProgramLaunch> {
         let launch = reading::read(&self.0, words);
         (!launch.is_empty()).then_some(launch)
     }

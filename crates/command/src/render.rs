@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::analysis::Assignment;
+use crate::analysis::VariableAssignment;
 
 /// The longest text that is kept of a piece.
 const LONGEST: usize = 200;
@@ -48,9 +48,9 @@ fn is_invisible(c: char) -> bool {
 }
 
 /// Variables as one would type them before a command, with a blank behind each.
-pub(crate) fn assignments(assignments: &[Assignment]) -> String {
+pub(crate) fn assignments(assignments: &[VariableAssignment]) -> String {
     let mut line = String::new();
-    for Assignment { name, value } in assignments.iter().take(MOST_VARIABLES) {
+    for VariableAssignment { name, value } in assignments.iter().take(MOST_VARIABLES) {
         let value = value
             .as_ref()
             .map(|value| shortened_to(LONGEST_VARIABLE, value));

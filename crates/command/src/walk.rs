@@ -13,9 +13,9 @@ mod test;
 
 use brush_parser::ast::{self, SourceLocation as _};
 
-use crate::analysis::{Analysis, Assignment, SimpleCommand};
+use crate::analysis::{Analysis, SimpleCommand, VariableAssignment};
 use crate::directory::CommandDirectory;
-use crate::opaque::{Opaque, OpaqueReason};
+use crate::opaque::{OpaquePart, OpaqueReason};
 use crate::parse;
 use crate::word::{self, WordExpansion};
 
@@ -33,7 +33,7 @@ struct ShellScope {
 }
 
 /// Where the shell is after a command, by how that ended.
-struct Ends {
+struct DirectoriesAfterCommand {
     well: CommandDirectory,
     badly: CommandDirectory,
 }
@@ -46,9 +46,9 @@ pub(crate) struct ScriptWalker {
     /// What the commands of a nested script are started by.
     within: Vec<String>,
     /// What is set for all commands of a nested script.
-    inherited: Vec<Assignment>,
+    inherited: Vec<VariableAssignment>,
     /// Variables with commands in them that were looked into.
-    variables: Vec<Assignment>,
+    variables: Vec<VariableAssignment>,
     /// How deep in scripts inside words.
     substitutions: u8,
     /// How deep in scripts that are given to a shell.
@@ -81,7 +81,7 @@ impl ScriptWalker {
                 command.opaque = true;
                 self.found
                     .opaque
-                    .push(Opaque::new(&command.text, OpaqueReason::FunctionCalled));
+                    .push(OpaquePart::new(&command.text, OpaqueReason::FunctionCalled));
             }
         }
     }
@@ -101,7 +101,7 @@ impl ScriptWalker {
 
     fn opaque(&mut self, text: &str, reason: OpaqueReason) {
         if self.found.opaque.len() < MOST_COMMANDS {
-            self.found.opaque.push(Opaque::new(text, reason));
+            self.found.opaque.push(OpaquePart::new(text, reason));
         }
     }
 
@@ -149,7 +149,7 @@ impl ScriptWalker {
                 ast::AndOr::And(pipeline) => {
                     self.scope.directory = ends.well;
                     let next = self.pipeline(pipeline);
-                    Ends {
+                    DirectoriesAfterCommand {
                         well: next.well,
                         badly: ends.badly.or(&next.badly),
                     }
@@ -157,7 +157,7 @@ impl ScriptWalker {
                 ast::AndOr::Or(pipeline) => {
                     self.scope.directory = ends.badly;
                     let next = self.pipeline(pipeline);
-                    Ends {
+                    DirectoriesAfterCommand {
                         well: ends.well.or(&next.well),
                         badly: next.badly,
                     }
@@ -167,7 +167,7 @@ impl ScriptWalker {
         self.scope.directory = ends.well.or(&ends.badly);
     }
 
-    fn pipeline(&mut self, pipeline: &ast::Pipeline) -> Ends {
+    fn pipeline(&mut self, pipeline: &ast::Pipeline) -> DirectoriesAfterCommand {
         let ends = match pipeline.seq.as_slice() {
             [command] => self.command(command, pipeline.timed.is_some()),
             commands => {
@@ -180,7 +180,7 @@ impl ScriptWalker {
             }
         };
         if pipeline.bang {
-            Ends {
+            DirectoriesAfterCommand {
                 well: ends.badly,
                 badly: ends.well,
             }
@@ -189,14 +189,14 @@ impl ScriptWalker {
         }
     }
 
-    fn ends(&self) -> Ends {
-        Ends {
+    fn ends(&self) -> DirectoriesAfterCommand {
+        DirectoriesAfterCommand {
             well: self.scope.directory.clone(),
             badly: self.scope.directory.clone(),
         }
     }
 
-    fn command(&mut self, command: &ast::Command, timed: bool) -> Ends {
+    fn command(&mut self, command: &ast::Command, timed: bool) -> DirectoriesAfterCommand {
         match command {
             ast::Command::Simple(simple) => return self.simple(simple, timed),
             ast::Command::Compound(compound, redirects) => {
@@ -323,7 +323,7 @@ impl ScriptWalker {
                 command.opaque = true;
                 self.found
                     .opaque
-                    .push(Opaque::new(&command.text, OpaqueReason::ChangedShell));
+                    .push(OpaquePart::new(&command.text, OpaqueReason::ChangedShell));
             }
         }
     }

@@ -6,26 +6,26 @@ mod shell;
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use crate::analysis::Assignment;
+use crate::analysis::VariableAssignment;
 use crate::opaque::OpaqueReason;
-use crate::programs::{self, Launch, ProgramEntries};
+use crate::programs::{self, ProgramEntries, ProgramLaunch};
 use crate::variable;
 
 pub(crate) use find::FindAction;
 use options::WrapperOptionSpec;
-pub(crate) use shell::{Script, ShellDialect};
+pub(crate) use shell::{ShellDialect, ShellScript};
 
 /// What a command starts.
-pub(crate) enum Starts {
+pub(crate) enum WrappedStart {
     /// Nothing that its words tell.
     Nothing,
     /// The command that begins at one of its words.
     Command(InnerCommand),
-    Script(Script),
+    Script(ShellScript),
     /// What `find` does with what it finds.
     Found(Vec<FindAction>),
     /// Commands beside what the program does itself, some of which its words may not tell.
-    Launches(Launch),
+    Launches(ProgramLaunch),
     /// Something, in a way that is not known.
     Unknown(OpaqueReason),
 }
@@ -41,7 +41,7 @@ pub(crate) struct InnerCommand {
     /// Whether it gets more words than are written.
     pub(crate) open: bool,
     /// What is set for it.
-    pub(crate) assignments: Vec<Assignment>,
+    pub(crate) assignments: Vec<VariableAssignment>,
     /// Where it is started.
     pub(crate) directory: Option<String>,
 }
@@ -60,9 +60,9 @@ impl InnerCommand {
 }
 
 /// What these words start.
-pub(crate) fn starts(words: &[String], in_shell: bool) -> Starts {
+pub(crate) fn starts(words: &[String], in_shell: bool) -> WrappedStart {
     let Some(program) = words.first() else {
-        return Starts::Nothing;
+        return WrappedStart::Nothing;
     };
     let (name, trusted) = match program.rsplit_once('/') {
         None => (program.as_str(), true),
@@ -73,9 +73,12 @@ pub(crate) fn starts(words: &[String], in_shell: bool) -> Starts {
     // start is still looked at.
     if !trusted {
         match &mut starts {
-            Starts::Command(inner) => inner.stays = true,
-            Starts::Script(script) => script.stays = true,
-            Starts::Nothing | Starts::Found(_) | Starts::Launches(_) | Starts::Unknown(_) => {}
+            WrappedStart::Command(inner) => inner.stays = true,
+            WrappedStart::Script(script) => script.stays = true,
+            WrappedStart::Nothing
+            | WrappedStart::Found(_)
+            | WrappedStart::Launches(_)
+            | WrappedStart::Unknown(_) => {}
         }
     }
     starts
@@ -88,40 +91,40 @@ fn is_system_folder(folder: &str) -> bool {
     )
 }
 
-fn starts_by_name(name: &str, words: &[String], in_shell: bool) -> Starts {
+fn starts_by_name(name: &str, words: &[String], in_shell: bool) -> WrappedStart {
     match name {
         "command" | "builtin" | "exec" if in_shell => in_this_shell(name, words),
         "eval" if in_shell => shell::eval(words),
         "trap" if in_shell => shell::trap(words),
-        "." | "source" if in_shell => Starts::Unknown(OpaqueReason::SourcedFile),
+        "." | "source" if in_shell => WrappedStart::Unknown(OpaqueReason::SourcedFile),
         "env" => env(words),
         "find" => find::actions(words),
         "busybox" | "toybox" => multi_call(words),
         "xargs" => match options::XARGS.skip(words) {
-            Some(at) => Starts::Command(InnerCommand {
+            Some(at) => WrappedStart::Command(InnerCommand {
                 open: true,
                 ..InnerCommand::at(at)
             }),
-            None => Starts::Unknown(OpaqueReason::UnknownWrapper),
+            None => WrappedStart::Unknown(OpaqueReason::UnknownWrapper),
         },
         "flock" => flock(words),
         "watch" => watch(words),
         "script" | "su" | "runuser" => shell::after_option(words, "-c"),
         "parallel" | "entr" | "systemd-run" | "start-stop-daemon" | "at" | "batch" | "gdb"
-        | "screen" | "tmux" => Starts::Unknown(OpaqueReason::UnknownWrapper),
+        | "screen" | "tmux" => WrappedStart::Unknown(OpaqueReason::UnknownWrapper),
         name => shell::starts(name, words).unwrap_or_else(|| by_table(name, words)),
     }
 }
 
-fn by_table(name: &str, words: &[String]) -> Starts {
+fn by_table(name: &str, words: &[String]) -> WrappedStart {
     match listed(name) {
-        None => Starts::Nothing,
+        None => WrappedStart::Nothing,
         Some(ListedProgram::Launching(entries)) => entries
             .launch(words)
-            .map_or(Starts::Nothing, Starts::Launches),
+            .map_or(WrappedStart::Nothing, WrappedStart::Launches),
         Some(ListedProgram::Wrapper(spec)) => match spec.skip(words) {
             Some(at) => with_assignments(spec, words, at),
-            None => Starts::Unknown(OpaqueReason::UnknownWrapper),
+            None => WrappedStart::Unknown(OpaqueReason::UnknownWrapper),
         },
     }
 }
@@ -163,7 +166,7 @@ static LISTED: LazyLock<HashMap<&'static str, ListedProgram>> = LazyLock::new(||
     listed
 });
 
-fn with_assignments(spec: &WrapperOptionSpec, words: &[String], mut at: usize) -> Starts {
+fn with_assignments(spec: &WrapperOptionSpec, words: &[String], mut at: usize) -> WrappedStart {
     let mut inner = InnerCommand {
         stays: spec.stays,
         ..InnerCommand::at(at)
@@ -178,11 +181,11 @@ fn with_assignments(spec: &WrapperOptionSpec, words: &[String], mut at: usize) -
         inner.assignments.extend(assignment(name, value));
         at += 1;
     }
-    Starts::Command(InnerCommand { at, ..inner })
+    WrappedStart::Command(InnerCommand { at, ..inner })
 }
 
-fn assignment(name: &str, value: &str) -> Option<Assignment> {
-    let assignment = || Assignment {
+fn assignment(name: &str, value: &str) -> Option<VariableAssignment> {
+    let assignment = || VariableAssignment {
         name: name.to_owned(),
         value: Some(value.to_owned()),
     };
@@ -190,7 +193,7 @@ fn assignment(name: &str, value: &str) -> Option<Assignment> {
 }
 
 /// `command`, `builtin` and `exec`. Asked only to look a name up, `command` starts nothing.
-fn in_this_shell(name: &str, words: &[String]) -> Starts {
+fn in_this_shell(name: &str, words: &[String]) -> WrappedStart {
     let looks_up = |word: &String| word.starts_with('-') && word.contains(['v', 'V']);
     if name == "command"
         && words
@@ -199,22 +202,22 @@ fn in_this_shell(name: &str, words: &[String]) -> Starts {
             .take_while(|word| word.starts_with('-'))
             .any(looks_up)
     {
-        return Starts::Nothing;
+        return WrappedStart::Nothing;
     }
     let spec = match name {
         "exec" => &options::EXEC,
         _ => &options::COMMAND,
     };
     match spec.skip(words) {
-        Some(at) => Starts::Command(InnerCommand {
+        Some(at) => WrappedStart::Command(InnerCommand {
             in_shell: name != "exec",
             ..InnerCommand::at(at)
         }),
-        None => Starts::Unknown(OpaqueReason::UnknownWrapper),
+        None => WrappedStart::Unknown(OpaqueReason::UnknownWrapper),
     }
 }
 
-fn env(words: &[String]) -> Starts {
+fn env(words: &[String]) -> WrappedStart {
     let mut inner = InnerCommand::at(1);
     while let Some(word) = words.get(inner.at) {
         match word.as_str() {
@@ -235,7 +238,9 @@ fn env(words: &[String]) -> Starts {
                 inner.directory = word.strip_prefix("--chdir=").map(str::to_owned);
                 inner.at += 1;
             }
-            word if word.starts_with('-') => return Starts::Unknown(OpaqueReason::UnknownWrapper),
+            word if word.starts_with('-') => {
+                return WrappedStart::Unknown(OpaqueReason::UnknownWrapper);
+            }
             _ => break,
         }
     }
@@ -248,19 +253,19 @@ fn env(words: &[String]) -> Starts {
     }
     // Without a command it prints the environment.
     if inner.at < words.len() {
-        Starts::Command(inner)
+        WrappedStart::Command(inner)
     } else {
-        Starts::Nothing
+        WrappedStart::Nothing
     }
 }
 
 /// One program with many names: it stands for itself, and is looked into where its applet starts others.
-fn multi_call(words: &[String]) -> Starts {
+fn multi_call(words: &[String]) -> WrappedStart {
     if words
         .get(1)
         .is_some_and(|applet| matches!(applet.as_str(), "busybox" | "toybox"))
     {
-        return Starts::Command(InnerCommand {
+        return WrappedStart::Command(InnerCommand {
             stays: true,
             ..InnerCommand::at(1)
         });
@@ -269,18 +274,21 @@ fn multi_call(words: &[String]) -> Starts {
         .get(1)
         .map(|applet| starts_by_name(applet, &words[1..], false))
     {
-        None | Some(Starts::Nothing) => Starts::Nothing,
-        Some(Starts::Launches(_)) => Starts::Launches(Launch::command(words, 1)),
-        Some(Starts::Command(_) | Starts::Script(_) | Starts::Found(_) | Starts::Unknown(_)) => {
-            Starts::Command(InnerCommand {
-                stays: true,
-                ..InnerCommand::at(1)
-            })
-        }
+        None | Some(WrappedStart::Nothing) => WrappedStart::Nothing,
+        Some(WrappedStart::Launches(_)) => WrappedStart::Launches(ProgramLaunch::command(words, 1)),
+        Some(
+            WrappedStart::Command(_)
+            | WrappedStart::Script(_)
+            | WrappedStart::Found(_)
+            | WrappedStart::Unknown(_),
+        ) => WrappedStart::Command(InnerCommand {
+            stays: true,
+            ..InnerCommand::at(1)
+        }),
     }
 }
 
-fn flock(words: &[String]) -> Starts {
+fn flock(words: &[String]) -> WrappedStart {
     match options::FLOCK.skip(words) {
         Some(at)
             if words
@@ -289,20 +297,20 @@ fn flock(words: &[String]) -> Starts {
         {
             shell::after_option(words, &words[at])
         }
-        Some(at) => Starts::Command(InnerCommand::at(at)),
-        None => Starts::Unknown(OpaqueReason::UnknownWrapper),
+        Some(at) => WrappedStart::Command(InnerCommand::at(at)),
+        None => WrappedStart::Unknown(OpaqueReason::UnknownWrapper),
     }
 }
 
 /// Its words are joined and given to a shell.
-fn watch(words: &[String]) -> Starts {
+fn watch(words: &[String]) -> WrappedStart {
     match options::WATCH.skip(words) {
-        Some(at) if at < words.len() => Starts::Script(Script::of(
+        Some(at) if at < words.len() => WrappedStart::Script(ShellScript::of(
             words[at..].join(" "),
             "watch",
             ShellDialect::Posix,
         )),
-        Some(_) => Starts::Nothing,
-        None => Starts::Unknown(OpaqueReason::UnknownWrapper),
+        Some(_) => WrappedStart::Nothing,
+        None => WrappedStart::Unknown(OpaqueReason::UnknownWrapper),
     }
 }

@@ -37,7 +37,7 @@ pub use network::{CredentialEntry, NetworkSection};
 pub use retention::{JournalRetentionSection, RetentionSection};
 pub use roots::{ProtectSection, RootAccess, RootEntry};
 pub use sandbox::SandboxSection;
-pub use tools::{ArgumentKinds, Keep, SourceEntry, SourceTrustLevel, ToolEntry};
+pub use tools::{ArgumentKinds, ResultKeeping, SourceEntry, SourceTrustLevel, ToolEntry};
 
 /// `toolpost.yaml`. Every key may be left out.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]

@@ -2,7 +2,7 @@
 
 use std::{fmt, io, sync::Arc};
 
-use crate::{ByteSize, located::Position, snippet, yaml::MAX_BYTES};
+use crate::{ByteSize, located::FilePosition, snippet, yaml::MAX_BYTES};
 
 /// One thing that is wrong with a configuration file.
 ///
@@ -19,13 +19,13 @@ pub struct ConfigError {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
-    snippet: Option<Snippet>,
+    snippet: Option<SourceSnippet>,
     cause: Option<Arc<io::Error>>,
 }
 
 /// A source line that is fit to be shown.
 #[derive(Clone, Debug)]
-struct Snippet {
+struct SourceSnippet {
     line: String,
     caret: usize,
 }
@@ -33,7 +33,7 @@ struct Snippet {
 impl ConfigError {
     /// The file as a whole is the trouble.
     pub(crate) fn of_file(file: &str, message: impl Into<String>) -> Self {
-        let nowhere = Position::default();
+        let nowhere = FilePosition::default();
         ConfigSourceText {
             name: file,
             text: "",
@@ -79,7 +79,7 @@ impl fmt::Display for ConfigError {
         if self.line > 0 {
             write!(f, ":{}:{}", self.line, self.column)?;
         }
-        if let Some(Snippet { line, caret }) = &self.snippet {
+        if let Some(SourceSnippet { line, caret }) = &self.snippet {
             write!(
                 f,
                 "\n{:gutter$} |\n{} | {line}\n{:gutter$} | {:caret$}^",
@@ -177,13 +177,13 @@ impl fmt::Display for ConfigErrors {
 /// An error that does not know its file yet.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigComplaint {
-    at: Position,
+    at: FilePosition,
     message: String,
     hint: Option<String>,
 }
 
 impl ConfigComplaint {
-    pub(crate) fn new(at: Position, message: impl Into<String>) -> Self {
+    pub(crate) fn new(at: FilePosition, message: impl Into<String>) -> Self {
         Self {
             at,
             message: message.into(),
@@ -212,7 +212,7 @@ pub(crate) struct ConfigSourceText<'a> {
 
 impl ConfigSourceText<'_> {
     /// How records and notices name a place: `toolpost.yaml:4`.
-    pub(crate) fn place(self, at: Position) -> String {
+    pub(crate) fn place(self, at: FilePosition) -> String {
         if at.line == 0 {
             self.name.to_owned()
         } else {
@@ -229,7 +229,7 @@ impl ConfigSourceText<'_> {
             message,
             hint,
             snippet: snippet::source_line(self.text, at)
-                .map(|(line, caret)| Snippet { line, caret }),
+                .map(|(line, caret)| SourceSnippet { line, caret }),
             cause: None,
         }
     }

@@ -98,7 +98,7 @@ pub struct HostConfig {
     /// How long what was recorded and kept stays.
     pub retention: RetentionConfig,
     /// How tools are found.
-    pub discovery: Discovery,
+    pub discovery: DiscoveryConfig,
     /// Agents that speak A2E.
     pub a2e: A2eConfig,
     /// Other agents and chat clients that speak A2A.
@@ -216,12 +216,12 @@ impl Default for LimitsConfig {
 
 /// How tools are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Discovery {
+pub struct DiscoveryConfig {
     /// Whether a deferred tool must have been shown in the session before it is called.
     pub require_shown: bool,
 }
 
-impl Default for Discovery {
+impl Default for DiscoveryConfig {
     fn default() -> Self {
         Self {
             require_shown: true,

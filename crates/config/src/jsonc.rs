@@ -4,9 +4,9 @@
 //! goes 512 levels deep before it refuses, bounds no number of values, and its messages are others.
 
 use crate::{
-    LocatedValue, Position,
+    FilePosition, LocatedValue,
     error::ConfigComplaint,
-    yaml::tree::{ConfigTreeEntry, Value},
+    yaml::tree::{ConfigTreeEntry, YamlValue},
 };
 
 /// Tables and lists within one another.
@@ -15,11 +15,11 @@ const DEEPEST: usize = 32;
 const MOST_VALUES: usize = 50_000;
 
 /// Reads a whole text.
-pub(crate) fn read(text: &str) -> Result<LocatedValue<Value>, ConfigComplaint> {
+pub(crate) fn read(text: &str) -> Result<LocatedValue<YamlValue>, ConfigComplaint> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = JsoncReader {
         rest: text.chars(),
-        at: Position { line: 1, column: 1 },
+        at: FilePosition { line: 1, column: 1 },
         values: 0,
     };
     let value = reader.value(0)?;
@@ -32,7 +32,7 @@ pub(crate) fn read(text: &str) -> Result<LocatedValue<Value>, ConfigComplaint> {
 
 struct JsoncReader<'a> {
     rest: std::str::Chars<'a>,
-    at: Position,
+    at: FilePosition,
     values: usize,
 }
 
@@ -44,7 +44,7 @@ impl JsoncReader<'_> {
     fn take(&mut self) -> Option<char> {
         let taken = self.rest.next()?;
         if taken == '\n' {
-            self.at = Position {
+            self.at = FilePosition {
                 line: self.at.line.saturating_add(1),
                 column: 1,
             };
@@ -83,7 +83,7 @@ impl JsoncReader<'_> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<LocatedValue<Value>, ConfigComplaint> {
+    fn value(&mut self, depth: usize) -> Result<LocatedValue<YamlValue>, ConfigComplaint> {
         self.blanks()?;
         let at = self.at;
         self.values += 1;
@@ -96,7 +96,7 @@ impl JsoncReader<'_> {
         let value = match self.peek() {
             Some('{') => self.table(depth)?,
             Some('[') => self.list(depth)?,
-            Some('"') => Value::Text(self.text()?),
+            Some('"') => YamlValue::Text(self.text()?),
             Some(c) if c == '-' || c.is_ascii_digit() => self.number()?,
             Some(_) => self.word()?,
             None => return Err(self.wrong("it ends where a value is expected")),
@@ -104,7 +104,7 @@ impl JsoncReader<'_> {
         Ok(LocatedValue { value, at })
     }
 
-    fn table(&mut self, depth: usize) -> Result<Value, ConfigComplaint> {
+    fn table(&mut self, depth: usize) -> Result<YamlValue, ConfigComplaint> {
         self.take();
         let mut entries: Vec<ConfigTreeEntry> = Vec::new();
         loop {
@@ -139,10 +139,10 @@ impl JsoncReader<'_> {
             }
         }
         self.take();
-        Ok(Value::Table(entries))
+        Ok(YamlValue::Table(entries))
     }
 
-    fn list(&mut self, depth: usize) -> Result<Value, ConfigComplaint> {
+    fn list(&mut self, depth: usize) -> Result<YamlValue, ConfigComplaint> {
         self.take();
         let mut items = Vec::new();
         loop {
@@ -156,7 +156,7 @@ impl JsoncReader<'_> {
             }
         }
         self.take();
-        Ok(Value::List(items))
+        Ok(YamlValue::List(items))
     }
 
     /// Whether a comma follows; else the end does.
@@ -231,7 +231,7 @@ impl JsoncReader<'_> {
         })
     }
 
-    fn number(&mut self) -> Result<Value, ConfigComplaint> {
+    fn number(&mut self) -> Result<YamlValue, ConfigComplaint> {
         let wrong = self.wrong("a number cannot be read");
         let mut digits = String::new();
         while let Some(c) = self
@@ -242,16 +242,16 @@ impl JsoncReader<'_> {
             digits.push(c);
         }
         match digits.parse::<i128>() {
-            Ok(whole) => Ok(Value::Whole(whole)),
-            Err(_) => digits.parse().map(Value::Fraction).map_err(|_| wrong),
+            Ok(whole) => Ok(YamlValue::Whole(whole)),
+            Err(_) => digits.parse().map(YamlValue::Fraction).map_err(|_| wrong),
         }
     }
 
-    fn word(&mut self) -> Result<Value, ConfigComplaint> {
+    fn word(&mut self) -> Result<YamlValue, ConfigComplaint> {
         for (word, value) in [
-            ("true", Value::Flag(true)),
-            ("false", Value::Flag(false)),
-            ("null", Value::Null),
+            ("true", YamlValue::Flag(true)),
+            ("false", YamlValue::Flag(false)),
+            ("null", YamlValue::Null),
         ] {
             if self.rest.as_str().starts_with(word) {
                 for _ in word.chars() {

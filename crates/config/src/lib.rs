@@ -61,9 +61,9 @@ pub use a2e_host::{A2eFace, A2eHostFile, A2ePlugin, A2ePluginClass};
 pub use config_file::{
     A2aSection, A2eSection, AmplifierSection, ApprovalsSection, ArgumentKinds, AuditSection,
     AuthorityEntry, CodeSection, CommandEntry, CommandOutput, ConfigFile, CredentialEntry,
-    DiscoverySection, HookEntry, HttpSection, IncludeEntry, JournalRetentionSection, Keep,
-    LimitsSection, McpSection, McpServerEntry, McpToolsEntry, McpValue, NetworkSection,
-    ParameterEntry, ParameterType, ProtectSection, RetentionSection, RootAccess, RootEntry,
+    DiscoverySection, HookEntry, HttpSection, IncludeEntry, JournalRetentionSection, LimitsSection,
+    McpSection, McpServerEntry, McpToolsEntry, McpValue, NetworkSection, ParameterEntry,
+    ParameterType, ProtectSection, ResultKeeping, RetentionSection, RootAccess, RootEntry,
     SandboxSection, SourceEntry, SourceTrustLevel, TokenEntry, ToolEntry, WasmEntry,
 };
 pub use duration::{ConfigDuration, DurationError};
@@ -72,16 +72,16 @@ pub use file::read_config;
 pub use host_config::{
     A2aConfig, A2aEvents, A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig,
     AuthorityConfig, AuthorityReachConfig, ChildVariables, CodeConfig, CommandConfig,
-    CommandTemplateConfig, CredentialConfig, CredentialSource, Discovery, HookConfig, HostConfig,
-    HttpConfig, JournalRetention, LimitsConfig, McpConfig, McpEra, McpNaming, McpNewTools,
-    McpPiece, McpReach, McpServerConfig, McpShare, McpStart, McpText, McpTextError, McpUnresolved,
-    McpUnusable, McpValues, ModuleInstall, ModuleIsolation, NativeReplacement, NativeToolsChoice,
-    NetworkConfig, ParameterConfig, ParameterKind, PluginConfig, ProtectConfig, ResolvedMcpText,
-    RetentionConfig, RootConfig, SandboxConfig, SourceConfig, TemplatePieceConfig, TokenConfig,
-    ToolIndex, ToolTable, WasmConfig,
+    CommandTemplateConfig, CredentialConfig, CredentialSource, DiscoveryConfig, HookConfig,
+    HostConfig, HttpConfig, JournalRetention, LimitsConfig, McpConfig, McpEra, McpNaming,
+    McpNewTools, McpPiece, McpReach, McpServerConfig, McpShare, McpStart, McpText, McpTextError,
+    McpUnresolved, McpUnusable, McpValues, ModuleInstall, ModuleIsolation, NativeReplacement,
+    NativeToolsChoice, NetworkConfig, ParameterConfig, ParameterKind, PluginConfig, ProtectConfig,
+    ResolvedMcpText, RetentionConfig, RootConfig, SandboxConfig, SourceConfig, TemplatePieceConfig,
+    TokenConfig, ToolIndex, ToolTable, WasmConfig,
 };
 pub use layer::{ConfigLayer, ConfigNotice, LayerTrust};
-pub use located::{LocatedValue, Position};
+pub use located::{FilePosition, LocatedValue};
 pub use mcp_entry::is_reserved_name;
 pub use mcp_file::McpServersFile;
 pub use parsed::ParsedConfig;
@@ -92,5 +92,5 @@ pub use reference::{config_example, config_reference};
 pub use rule_entry::{RuleEntry, RuleTable};
 pub use scalar::ConfigScalar;
 pub use schema::config_schema;
-pub use several::Several;
+pub use several::OneOrMany;
 pub use size::{ByteSize, SizeError};

@@ -8,14 +8,14 @@ use serde_saphyr::{Location, Spanned};
 
 /// A line and a column, both counted from 1 and in characters; 0 where there is no text to point into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
+pub struct FilePosition {
     /// The line.
     pub line: u32,
     /// The column.
     pub column: u32,
 }
 
-impl From<Location> for Position {
+impl From<Location> for FilePosition {
     fn from(location: Location) -> Self {
         let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
         Self {
@@ -34,7 +34,7 @@ pub struct LocatedValue<T> {
     /// The value.
     pub value: T,
     /// Where it stands.
-    pub at: Position,
+    pub at: FilePosition,
 }
 
 impl<T> LocatedValue<T> {
@@ -51,7 +51,7 @@ impl<T> From<T> for LocatedValue<T> {
     fn from(value: T) -> Self {
         Self {
             value,
-            at: Position::default(),
+            at: FilePosition::default(),
         }
     }
 }

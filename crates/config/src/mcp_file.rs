@@ -15,7 +15,7 @@ use crate::{
     mcp_entry::{McpSaid, is_name, is_reserved_name},
     reading::{ConfigTable, ConfigTreeReader},
     snippet::shown,
-    yaml::{MAX_BYTES, tree::Value},
+    yaml::{MAX_BYTES, tree::YamlValue},
 };
 
 /// Where the servers stand, by what programs call it.
@@ -40,7 +40,7 @@ impl McpServersFile {
         let tree = jsonc::read(text).map_err(|complaint| source.error(complaint))?;
         let mut reading = ConfigTreeReader::new(source);
         let servers = match tree.value {
-            Value::Table(entries) => servers(
+            YamlValue::Table(entries) => servers(
                 ConfigTable::new(String::new(), tree.at, entries),
                 folder,
                 &mut reading,
@@ -114,7 +114,7 @@ fn servers(
         let at = entry.key.at;
         let name = legal_name(&given);
         let mut said = match entry.value.value {
-            Value::Table(entries) => {
+            YamlValue::Table(entries) => {
                 let path = format!("{key}.{}", shown(&given));
                 server::read(
                     ConfigTable::new(path, entry.value.at, entries),

@@ -15,19 +15,19 @@ use toolpost_model::{Behavior, EffectClass, PermissionMode, Rule, RuleOrigin, Se
 
 use crate::{
     A2aConfig, A2aSection, A2eConfig, A2eSection, ApprovalsConfig, ApprovalsSection, ConfigLayer,
-    ConfigNotice, Discovery, DiscoverySection, HostConfig, HttpConfig, HttpSection, LayerTrust,
-    LimitsConfig, LimitsSection, LocatedValue, Position, TokenConfig,
+    ConfigNotice, DiscoveryConfig, DiscoverySection, FilePosition, HostConfig, HttpConfig,
+    HttpSection, LayerTrust, LimitsConfig, LimitsSection, LocatedValue, TokenConfig,
 };
 
 /// Lays one file over the settings so far.
-pub(crate) struct Merge<'a> {
+pub(crate) struct LayerMerge<'a> {
     pub(crate) layer: &'a ConfigLayer,
     /// The mode that the trusted files came to.
     pub(crate) trusted_mode: PermissionMode,
     pub(crate) notices: &'a mut Vec<ConfigNotice>,
 }
 
-impl Merge<'_> {
+impl LayerMerge<'_> {
     pub(crate) fn apply(mut self, config: &mut HostConfig) {
         let layer = self.layer;
         let file = layer.parsed.file();
@@ -113,7 +113,7 @@ impl Merge<'_> {
         }
     }
 
-    fn ignored(&mut self, key: &str, at: Position, what: &str) {
+    fn ignored(&mut self, key: &str, at: FilePosition, what: &str) {
         match self.layer.standing {
             LayerTrust::Trusted | LayerTrust::Untrusted => {}
             // That most of it does not count has been said in its note.
@@ -345,7 +345,7 @@ impl Merge<'_> {
         );
     }
 
-    fn discovery(&mut self, discovery: &mut Discovery, file: &DiscoverySection) {
+    fn discovery(&mut self, discovery: &mut DiscoveryConfig, file: &DiscoverySection) {
         self.put(
             "discovery.require_shown",
             &mut discovery.require_shown,

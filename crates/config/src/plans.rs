@@ -15,7 +15,7 @@ use crate::{
     file, read_config, yaml,
 };
 
-use namespaces::{BundleScope, Namespaces};
+use namespaces::{BundleScope, IncludeNamespaces};
 
 /// Bundles that build on bundles.
 const DEEPEST: usize = 16;
@@ -61,7 +61,7 @@ impl PlanReader<'_> {
         let mut reading = PlanReading {
             reader: self,
             loaded: LoadedPlan::default(),
-            namespaces: Namespaces::default(),
+            namespaces: IncludeNamespaces::default(),
         };
         // The operator's own plan may include whatever the operator can read.
         let plan = reading.read_bundle(path, BundleOrigin::Operator)?;
@@ -84,7 +84,7 @@ impl PlanReader<'_> {
             true => front_matter(text).ok_or_else(|| {
                 let hint = "begin it with a line `---`, the plan, and another such line".to_owned();
                 let complaint =
-                    ConfigComplaint::new(crate::Position::default(), "the file holds no plan");
+                    ConfigComplaint::new(crate::FilePosition::default(), "the file holds no plan");
                 ConfigErrors::from(ConfigSourceText { name, text: "" }.error(complaint.hint(hint)))
             })?,
             false => text,
@@ -150,7 +150,7 @@ enum IncludeLocation {
 struct PlanReading<'a> {
     reader: PlanReader<'a>,
     loaded: LoadedPlan,
-    namespaces: Namespaces,
+    namespaces: IncludeNamespaces,
 }
 
 impl PlanReading<'_> {

@@ -2,22 +2,22 @@
 //! notice for what nobody asked for.
 
 use crate::{
-    ConfigErrors, ConfigNotice, LocatedValue, Position,
+    ConfigErrors, ConfigNotice, FilePosition, LocatedValue,
     error::{ConfigComplaint, ConfigSourceText},
     nearest::nearest,
     snippet::shown,
-    yaml::tree::{ConfigTreeEntry, Value},
+    yaml::tree::{ConfigTreeEntry, YamlValue},
 };
 
 /// A table of which keys are taken one by one.
 pub(crate) struct ConfigTable {
     path: String,
-    pub(crate) at: Position,
+    pub(crate) at: FilePosition,
     entries: Vec<ConfigTreeEntry>,
 }
 
 impl ConfigTable {
-    pub(crate) fn new(path: String, at: Position, entries: Vec<ConfigTreeEntry>) -> Self {
+    pub(crate) fn new(path: String, at: FilePosition, entries: Vec<ConfigTreeEntry>) -> Self {
         Self { path, at, entries }
     }
 
@@ -47,7 +47,7 @@ impl ConfigTable {
     pub(crate) fn has(&self, key: &str) -> bool {
         self.entries
             .iter()
-            .any(|entry| entry.key.value == key && !matches!(entry.value.value, Value::Null))
+            .any(|entry| entry.key.value == key && !matches!(entry.value.value, YamlValue::Null))
     }
 
     pub(crate) fn take_entry(&mut self, key: &str) -> Option<ConfigTreeEntry> {
@@ -64,9 +64,9 @@ impl ConfigTable {
     }
 
     /// The value of a key; a null is as good as none.
-    pub(crate) fn take(&mut self, key: &str) -> Option<LocatedValue<Value>> {
+    pub(crate) fn take(&mut self, key: &str) -> Option<LocatedValue<YamlValue>> {
         let value = self.take_entry(key)?.value;
-        (!matches!(value.value, Value::Null)).then_some(value)
+        (!matches!(value.value, YamlValue::Null)).then_some(value)
     }
 }
 
@@ -74,7 +74,7 @@ impl ConfigTable {
 pub(crate) struct ConfigTreeReader<'a> {
     source: ConfigSourceText<'a>,
     pub(crate) complaints: Vec<ConfigComplaint>,
-    notices: Vec<(Position, ConfigNotice)>,
+    notices: Vec<(FilePosition, ConfigNotice)>,
 }
 
 impl<'a> ConfigTreeReader<'a> {
@@ -102,7 +102,7 @@ impl<'a> ConfigTreeReader<'a> {
 
     pub(crate) fn complain(
         &mut self,
-        at: Position,
+        at: FilePosition,
         message: String,
         hint: impl Into<Option<String>>,
     ) {
@@ -117,7 +117,7 @@ impl<'a> ConfigTreeReader<'a> {
         fine
     }
 
-    pub(crate) fn notice(&mut self, at: Position, key: String, message: String) {
+    pub(crate) fn notice(&mut self, at: FilePosition, key: String, message: String) {
         let place = self.source.place(at);
         self.notices.push((
             at,
@@ -129,7 +129,7 @@ impl<'a> ConfigTreeReader<'a> {
         ));
     }
 
-    pub(crate) fn ignored(&mut self, at: Position, key: String, why: &str) {
+    pub(crate) fn ignored(&mut self, at: FilePosition, key: String, why: &str) {
         let message = format!("`{key}` is ignored: {why}");
         self.notice(at, key, message);
     }
@@ -157,10 +157,10 @@ impl<'a> ConfigTreeReader<'a> {
     }
 
     /// The whole file as a table. One that is empty holds nothing wrong.
-    pub(crate) fn root(&mut self, value: LocatedValue<Value>) -> ConfigTable {
+    pub(crate) fn root(&mut self, value: LocatedValue<YamlValue>) -> ConfigTable {
         let entries = match value.value {
-            Value::Table(entries) => entries,
-            Value::Null => Vec::new(),
+            YamlValue::Table(entries) => entries,
+            YamlValue::Null => Vec::new(),
             _ => {
                 let hint = "begin with a line such as `host_id: workshop`".to_owned();
                 self.complain(
@@ -177,7 +177,7 @@ impl<'a> ConfigTreeReader<'a> {
     pub(crate) fn table(&mut self, table: &mut ConfigTable, key: &str) -> Option<ConfigTable> {
         let LocatedValue { value, at } = table.take(key)?;
         match value {
-            Value::Table(entries) => Some(ConfigTable::new(table.path_of(key), at, entries)),
+            YamlValue::Table(entries) => Some(ConfigTable::new(table.path_of(key), at, entries)),
             other => self.wrong_kind(
                 at,
                 &table.path_of(key),
@@ -187,12 +187,16 @@ impl<'a> ConfigTreeReader<'a> {
         }
     }
 
-    pub(crate) fn list(&mut self, table: &mut ConfigTable, key: &str) -> Vec<LocatedValue<Value>> {
+    pub(crate) fn list(
+        &mut self,
+        table: &mut ConfigTable,
+        key: &str,
+    ) -> Vec<LocatedValue<YamlValue>> {
         let Some(LocatedValue { value, at }) = table.take(key) else {
             return Vec::new();
         };
         match value {
-            Value::List(items) => items,
+            YamlValue::List(items) => items,
             other => self
                 .wrong_kind(at, &table.path_of(key), "a list", &other)
                 .unwrap_or_default(),
@@ -206,8 +210,8 @@ impl<'a> ConfigTreeReader<'a> {
     ) -> Option<LocatedValue<String>> {
         let LocatedValue { value, at } = table.take(key)?;
         match value {
-            Value::Text(value) => Some(LocatedValue { value, at }),
-            Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) => {
+            YamlValue::Text(value) => Some(LocatedValue { value, at }),
+            YamlValue::Flag(_) | YamlValue::Whole(_) | YamlValue::Fraction(_) => {
                 let message = format!(
                     "expected a text under `{}`, found {}",
                     table.path_of(key),
@@ -228,10 +232,10 @@ impl<'a> ConfigTreeReader<'a> {
     ) -> Option<LocatedValue<bool>> {
         let LocatedValue { value, at } = table.take(key)?;
         let flag = match &value {
-            Value::Flag(flag) => Some(*flag),
-            Value::Whole(1) => Some(true),
-            Value::Whole(0) => Some(false),
-            Value::Text(text) => match text.to_ascii_lowercase().as_str() {
+            YamlValue::Flag(flag) => Some(*flag),
+            YamlValue::Whole(1) => Some(true),
+            YamlValue::Whole(0) => Some(false),
+            YamlValue::Text(text) => match text.to_ascii_lowercase().as_str() {
                 "true" | "yes" | "on" => Some(true),
                 "false" | "no" | "off" => Some(false),
                 _ => None,
@@ -248,7 +252,7 @@ impl<'a> ConfigTreeReader<'a> {
     pub(crate) fn lenient_flag(&mut self, table: &mut ConfigTable, key: &str) -> Option<bool> {
         let LocatedValue { value, at } = table.take(key)?;
         match value {
-            Value::Flag(flag) => Some(flag),
+            YamlValue::Flag(flag) => Some(flag),
             _ => {
                 self.ignored(at, table.path_of(key), "it is neither true nor false");
                 None
@@ -264,9 +268,9 @@ impl<'a> ConfigTreeReader<'a> {
     ) -> Option<LocatedValue<T>> {
         let LocatedValue { value, at } = table.take(key)?;
         let number = match &value {
-            Value::Whole(number) => Some(*number),
-            Value::Text(text) => text.trim().parse().ok(),
-            Value::Fraction(number) => as_whole(*number),
+            YamlValue::Whole(number) => Some(*number),
+            YamlValue::Text(text) => text.trim().parse().ok(),
+            YamlValue::Fraction(number) => as_whole(*number),
             _ => None,
         };
         let Some(number) = number else {
@@ -291,10 +295,10 @@ impl<'a> ConfigTreeReader<'a> {
     /// Says what was expected and what kind was found, without the value, which may be a token.
     pub(crate) fn wrong_kind<T>(
         &mut self,
-        at: Position,
+        at: FilePosition,
         key: &str,
         expected: &str,
-        found: &Value,
+        found: &YamlValue,
     ) -> Option<T> {
         let message = format!("expected {expected} under `{key}`, found {}", found.kind());
         self.complain(at, message, None);

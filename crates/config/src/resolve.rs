@@ -13,7 +13,7 @@ use crate::{
     ConfigNotice, HostConfig, LayerTrust, LocatedValue,
     error::ConfigComplaint,
     mcp_entry::McpSaidOfAll,
-    merge::{Merge, power},
+    merge::{LayerMerge, power},
     nearest::suggestion,
     snippet::shown,
 };
@@ -33,13 +33,13 @@ impl HostConfig {
         let mut notices = Vec::new();
         let mut plan = MountPlan::default();
         for layer in &trusted {
-            Merge {
+            LayerMerge {
                 layer,
                 trusted_mode: config.mode,
                 notices: &mut notices,
             }
             .plans(&mut plan);
-            Merge {
+            LayerMerge {
                 layer,
                 trusted_mode: config.mode,
                 notices: &mut notices,
@@ -50,7 +50,7 @@ impl HostConfig {
         // Within one standing, a list of servers says which there are, and a section what is different.
         for layers in trusted.chunk_by(|earlier, later| earlier.origin == later.origin) {
             for layer in layers {
-                Merge {
+                LayerMerge {
                     layer,
                     trusted_mode: config.mode,
                     notices: &mut notices,
@@ -58,7 +58,7 @@ impl HostConfig {
                 .mcp_files(&mut servers);
             }
             for layer in layers {
-                Merge {
+                LayerMerge {
                     layer,
                     trusted_mode: config.mode,
                     notices: &mut notices,
@@ -74,19 +74,19 @@ impl HostConfig {
         let trusted_mode = config.mode;
         let trusted_profile = config.sandbox.profile;
         for layer in untrusted {
-            Merge {
+            LayerMerge {
                 layer,
                 trusted_mode,
                 notices: &mut notices,
             }
             .plans(&mut plan);
-            Merge {
+            LayerMerge {
                 layer,
                 trusted_mode,
                 notices: &mut notices,
             }
             .apply(&mut config);
-            Merge {
+            LayerMerge {
                 layer,
                 trusted_mode,
                 notices: &mut notices,

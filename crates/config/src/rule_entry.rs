@@ -7,7 +7,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
-use toolpost_model::{Remember, RuleTests};
+use toolpost_model::{RememberOffer, RuleTests};
 
 use crate::LocatedValue;
 
@@ -40,7 +40,7 @@ pub struct RuleTable {
     pub expires: Option<LocatedValue<String>>,
     /// Whether a person who approves a call it asked about may be offered not to be asked again.
     #[serde(default)]
-    pub remember: Option<LocatedValue<Remember>>,
+    pub remember: Option<LocatedValue<RememberOffer>>,
     /// What it must and what it must not speak of. Tried when the file is read.
     #[serde(default)]
     pub tests: Option<LocatedValue<RuleTests>>,

@@ -60,7 +60,7 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
         (
             "RuleTable",
             "remember",
-            json!(toolpost_model::Remember::default()),
+            json!(toolpost_model::RememberOffer::default()),
         ),
         (
             "TokenEntry",

@@ -12,16 +12,16 @@ use crate::LocatedValue;
 
 /// One value, or a list of them, as people write it.
 #[derive(Clone, Debug)]
-pub struct Several<T>(Vec<LocatedValue<T>>);
+pub struct OneOrMany<T>(Vec<LocatedValue<T>>);
 
-impl<T: Clone> Several<T> {
+impl<T: Clone> OneOrMany<T> {
     /// These values, where there are any.
     pub fn of(values: &[T]) -> Option<Self> {
         (!values.is_empty()).then(|| Self(values.iter().cloned().map(Into::into).collect()))
     }
 }
 
-impl<T> Several<T> {
+impl<T> OneOrMany<T> {
     /// The values. One that stands alone has no place of its own.
     pub fn values(&self) -> &[LocatedValue<T>] {
         &self.0
@@ -29,19 +29,19 @@ impl<T> Several<T> {
 }
 
 /// Written by hand: serde's untagged enums forget places, and answer a slip with "did not match".
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Several<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct OneOrMore<T>(PhantomData<T>);
 
         impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMore<T> {
-            type Value = Several<T>;
+            type Value = OneOrMany<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a word, or a list of them")
             }
 
             fn visit_str<E: Error>(self, word: &str) -> Result<Self::Value, E> {
-                Ok(Several(vec![
+                Ok(OneOrMany(vec![
                     T::deserialize(word.to_owned().into_deserializer())?.into(),
                 ]))
             }
@@ -51,7 +51,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Several<T> {
                 while let Some(value) = list.next_element::<LocatedValue<T>>()? {
                     values.push(value);
                 }
-                Ok(Several(values))
+                Ok(OneOrMany(values))
             }
         }
 
@@ -59,7 +59,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Several<T> {
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Several<T> {
+impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
     fn inline_schema() -> bool {
         true
     }

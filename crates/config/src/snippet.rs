@@ -2,7 +2,7 @@
 //!
 //! The file may come from a workspace nobody trusts, and its lines end on a terminal.
 
-use crate::located::Position;
+use crate::located::FilePosition;
 
 /// As much of a value as a message quotes.
 const VALUE_CHARS: usize = 60;
@@ -34,7 +34,7 @@ fn acts_on_terminals(c: char) -> bool {
 }
 
 /// The line at `at` and how many characters of it stand before the caret.
-pub(crate) fn source_line(text: &str, at: Position) -> Option<(String, usize)> {
+pub(crate) fn source_line(text: &str, at: FilePosition) -> Option<(String, usize)> {
     let index = usize::try_from(at.line).ok()?.checked_sub(1)?;
     let line = text.lines().nth(index)?;
     let line = if holds_secrets(text, index) {
@@ -147,10 +147,10 @@ fn without_values(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Position, shown, source_line};
+    use super::{FilePosition, shown, source_line};
 
     fn check(text: &str, line: u32, column: u32, expected: (&str, usize)) {
-        let found = source_line(text, Position { line, column }).unwrap();
+        let found = source_line(text, FilePosition { line, column }).unwrap();
         assert_eq!((found.0.as_str(), found.1), expected);
     }
 
@@ -194,7 +194,7 @@ mod tests {
         let long = "x".repeat(4000);
         let (line, caret) = source_line(
             &long,
-            Position {
+            FilePosition {
                 line: 1,
                 column: 2000,
             },

@@ -15,7 +15,7 @@ use crate::{
     snippet::starts_section,
 };
 
-use tree::Value;
+use tree::YamlValue;
 
 /// The largest file that is read. Room for settings of ten thousand tools.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
@@ -59,7 +59,9 @@ pub(crate) fn read(source: ConfigSourceText<'_>) -> Result<PartialConfigFile, Co
 }
 
 /// Reads the text without asking for any shape, within the same bounds.
-pub(crate) fn read_tree(source: ConfigSourceText<'_>) -> Result<LocatedValue<Value>, ConfigErrors> {
+pub(crate) fn read_tree(
+    source: ConfigSourceText<'_>,
+) -> Result<LocatedValue<YamlValue>, ConfigErrors> {
     if source.text.len() > MAX_BYTES {
         return Err(ConfigError::too_large(source.name).into());
     }
@@ -81,8 +83,10 @@ pub(crate) fn read_foreign(
     if let Some(budget) = &mut options.budget {
         budget.max_depth = 64;
     }
-    let tree: LocatedValue<Value> = serde_saphyr::from_str_with_options(source.text, options)
-        .map_err(|error| ConfigErrors::from(source.error(shape::complaint(&error, source.text))))?;
+    let tree: LocatedValue<YamlValue> = serde_saphyr::from_str_with_options(source.text, options)
+        .map_err(|error| {
+        ConfigErrors::from(source.error(shape::complaint(&error, source.text)))
+    })?;
     Ok(tree.value.into_json())
 }
 

@@ -21,12 +21,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 use toolpost_model::{CallHash, Decision, InvocationId, PrincipalName, ProgramFile};
 
-pub(crate) use hash::{Salt, call_hash};
+pub(crate) use hash::{CallHashSalt, call_hash};
 pub use operator::{ApprovalError, VerdictReceipt};
-pub(crate) use question::{ApprovalQuestion, QuestionContext, Terms, draft};
+pub(crate) use question::{ApprovalQuestion, QuestionContext, QuestionTerms, draft};
 pub(crate) use registry::{
-    Deciding, QuestionAdmission, QuestionKey, QuestionLeaveReason, QuestionLeaveReply,
-    QuestionWaiter, Questions, TableFull, VerdictAdmission,
+    QuestionAdmission, QuestionClaim, QuestionKey, QuestionLeaveReason, QuestionLeaveReply,
+    QuestionRegistry, QuestionWaiter, TableFull, VerdictAdmission,
 };
 pub(crate) use rules::place;
 pub use rules::{MemoryRules, RememberedRule, RuleStore, RuleStoreError};
@@ -74,14 +74,14 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 /// What a call hears of its question.
 #[derive(Clone, Debug)]
 pub(crate) enum ApprovalAnswer {
-    Yes(Yes),
-    No(No),
+    Yes(ApprovalConsent),
+    No(ApprovalRejection),
     Expired,
 }
 
 /// A person said yes.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Yes {
+pub(crate) struct ApprovalConsent {
     pub(crate) ask_id: InvocationId,
     pub(crate) by: PrincipalName,
     /// The call as it is approved: after the edit, where there is one.
@@ -94,7 +94,7 @@ pub(crate) struct Yes {
 
 /// A person said no.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct No {
+pub(crate) struct ApprovalRejection {
     pub(crate) ask_id: InvocationId,
     pub(crate) by: PrincipalName,
     pub(crate) feedback: Option<String>,
@@ -112,7 +112,7 @@ pub(crate) struct ApprovalGrant {
 
 /// A yes that a call goes on with.
 pub(crate) struct CallApproval {
-    pub(crate) yes: Yes,
+    pub(crate) yes: ApprovalConsent,
     pub(crate) one_use: OneUse,
     /// The kept answer it comes from. Given back where the call ends before it starts.
     pub(crate) grant: Option<ApprovalGrant>,
@@ -132,7 +132,7 @@ pub(crate) struct CallApprovalState {
     /// The yes it goes on with.
     pub(crate) approval: Option<CallApproval>,
     /// The no it ends with, and whether it was kept from before.
-    pub(crate) refusal: Option<(No, KeptVerdictFlag)>,
+    pub(crate) refusal: Option<(ApprovalRejection, KeptVerdictFlag)>,
     /// The host went while nobody waited for it: it has no end, and the next host goes on with it.
     pub(crate) left_open: bool,
 }
@@ -152,7 +152,7 @@ pub(crate) struct RecoveredQuestion {
     /// The files it would have run, as they were then.
     pub(crate) programs: Vec<ProgramFile>,
     /// The yes, where it was given and the call had not started.
-    pub(crate) answer: Option<(Yes, OneUse)>,
+    pub(crate) answer: Option<(ApprovalConsent, OneUse)>,
 }
 
 /// Whether a yes was kept for one call, so that the record must tell which one used it.

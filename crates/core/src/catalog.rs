@@ -26,7 +26,7 @@ pub use schema::{Schema, SchemaError, SchemaViolation};
 pub use surface::{Surface, SurfaceEntry, ToolFilter};
 
 use crate::{
-    execution::credentials::Credentials,
+    execution::credentials::CredentialGrants,
     port::SourceIndex,
     record::{
         declared::{CatalogDigest, tool_text},
@@ -66,7 +66,7 @@ impl Catalog {
         mut sources: Vec<SourceTools>,
         mut unavailable: Vec<SourceProblem>,
         settings: &dyn OperatorSettings,
-        credentials: &Credentials,
+        credentials: &CredentialGrants,
         redactor: &dyn Redactor,
     ) -> (Self, Vec<CatalogNotice>) {
         unavailable.sort_unstable();

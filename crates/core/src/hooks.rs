@@ -20,10 +20,10 @@ use toolpost_model::{
     ObservableInput, Principal, RequestId, SessionId, ToolResult,
 };
 
-pub use concern::{Concern, ConcernError};
+pub use concern::{ConcernError, HookScope};
 pub use mutation::{InputMutation, OutputMutation};
 pub(crate) use mutation::{changed_fields, restored};
-pub use output::{HookError, HookOutput, Opinion};
+pub use output::{HookError, HookOutput, HookVote};
 
 use crate::{invocation::ResolvedTool, permission::decide::effects_of};
 
@@ -53,7 +53,7 @@ pub struct HookCall<'a> {
     pub principal: &'a Principal,
     /// Nothing will run: somebody wants to know what would happen.
     pub is_dry_run: bool,
-    /// What hooks are not shown, for [`Concern`] alone.
+    /// What hooks are not shown, for [`HookScope`] alone.
     pub(crate) known: &'a ResolvedCall,
 }
 

@@ -36,20 +36,20 @@ pub use invocations::{InvocationView, StatusWord};
 pub(crate) use policy::{InForce, PolicyHolder};
 pub use recorded::FoundCall;
 pub use sessions::SessionError;
-use sources::Newsroom;
+use sources::SourceNewsChannel;
 pub use sources::{SourceNews, SourceReport};
 
 use crate::{
-    approval::{Approvals, Questions, RuleStore},
+    approval::{Approvals, QuestionRegistry, RuleStore},
     catalog::{Catalog, CatalogEntry, CatalogNotice, OperatorSettings, SourceTools, Surface},
-    execution::credentials::Credentials,
-    hooks::{Hook, witness::Witnesses},
+    execution::credentials::CredentialGrants,
+    hooks::{Hook, witness::WitnessList},
     invocation::LiveCall,
     port::SourceIndex,
     record::{
-        journal::{Journal, JournalError, Record, Strength},
+        journal::{AppendStrength, Journal, JournalError, Record},
         redaction::{HostRedactor, Redactor},
-        replay::{Player, ReplayReport},
+        replay::{CassettePlayer, ReplayReport},
         room::{ArtifactRoom, JournalRoom},
     },
     scheduling::{Scheduler, SchedulerLimits},
@@ -132,9 +132,9 @@ pub(crate) struct HostInner {
     pub(crate) policy: PolicyHolder,
     pub(crate) approval: HostApprovals,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
-    pub(crate) witnesses: Witnesses,
+    pub(crate) witnesses: WitnessList,
     pub(crate) record: HostRecord,
-    pub(crate) credentials: Credentials,
+    pub(crate) credentials: CredentialGrants,
     pub(crate) limits: HostLimits,
     /// The tenants of principals that belong to one, by name.
     tenants: HashMap<PrincipalName, String>,
@@ -157,7 +157,7 @@ pub(crate) struct HostSources {
 /// The questions to operators and the rules that their answers leave.
 pub(crate) struct HostApprovals {
     pub(crate) mode: Approvals,
-    pub(crate) questions: Arc<Questions>,
+    pub(crate) questions: Arc<QuestionRegistry>,
     pub(crate) rules: Arc<dyn RuleStore>,
 }
 
@@ -168,7 +168,7 @@ pub(crate) struct HostRecord {
     pub(crate) artifact_room: Arc<ArtifactRoom>,
     pub(crate) redactor: Arc<HostRedactor>,
     /// Answers every call, if the host serves a recording.
-    pub(crate) replay: Option<Player>,
+    pub(crate) replay: Option<CassettePlayer>,
 }
 
 /// The state of a running host.
@@ -209,7 +209,7 @@ struct NoticesState {
     catalog: Mutex<Vec<CatalogNotice>>,
     /// Why the remembered rules are not in force.
     rules: Vec<CatalogNotice>,
-    news: Newsroom,
+    news: SourceNewsChannel,
 }
 
 /// More problems than this, and longer words about one, would only bury the others.
@@ -263,7 +263,7 @@ impl HostInner {
     pub(crate) async fn append(
         &self,
         record: Record,
-        strength: Strength,
+        strength: AppendStrength,
     ) -> Result<(), JournalError> {
         self.append_numbered(record, strength).await.map(|_| ())
     }
@@ -272,7 +272,7 @@ impl HostInner {
     pub(crate) async fn append_numbered(
         &self,
         mut record: Record,
-        strength: Strength,
+        strength: AppendStrength,
     ) -> Result<u64, JournalError> {
         // The last gate before the record: names, ids and reasons pass here too. A call's result was redacted
         // before, so that the answer and the record stay the same bytes.
@@ -488,7 +488,11 @@ impl Host {
 
     /// What became of the recording that it serves, where it serves one.
     pub fn replay_report(&self) -> Option<ReplayReport> {
-        self.inner.record.replay.as_ref().map(Player::report)
+        self.inner
+            .record
+            .replay
+            .as_ref()
+            .map(CassettePlayer::report)
     }
 
     /// The limits it was built with.

@@ -31,7 +31,7 @@ pub(crate) use idempotency::{
     ClaimedRequest, RequestIdClaim, RequestIdLookup, RequestIdStatus, SessionRequests,
 };
 pub use idempotency::{EarlierCall, request_digest};
-pub(crate) use inputs::Inputs;
+pub(crate) use inputs::CallInputs;
 pub(crate) use live::LiveCall;
 use live::STAGES;
 pub(crate) use met::CallCircumstances;
@@ -50,7 +50,7 @@ use crate::{
     hooks::OutputMutation,
     port::SourceIndex,
     record::journal::RequestKey,
-    result::{CallEnding, Unkept},
+    result::{CallEnding, UnkeptPart},
     scheduling::{Permit, batch::BatchMember},
     session::Session,
 };
@@ -89,7 +89,7 @@ pub(crate) struct PipelineCall {
     pub(crate) origin: CallOrigin,
     pub(crate) waits: CallWaitLimits,
     pub(crate) progress: CallProgress,
-    pub(crate) inputs: Inputs,
+    pub(crate) inputs: CallInputs,
     pub(crate) findings: CallFindings,
     /// The questions it raised, and the approval it goes on with.
     pub(crate) asking: CallApprovalState,
@@ -175,7 +175,7 @@ pub(crate) struct CallTurn {
 pub(crate) struct CallConclusion {
     pub(crate) ending: Option<CallEnding>,
     /// The content that is too large to show.
-    pub(crate) unkept: Vec<Unkept>,
+    pub(crate) unkept: Vec<UnkeptPart>,
     /// The answer of the recorded call, in a replay.
     pub(crate) replayed: Option<Box<ToolResult>>,
 }
@@ -219,7 +219,7 @@ impl PipelineCall {
                 queued: Duration::ZERO,
                 executed: Duration::ZERO,
             },
-            inputs: Inputs::new(request.input),
+            inputs: CallInputs::new(request.input),
             findings: CallFindings::default(),
             asking: CallApprovalState::default(),
             hooks: HookContributions::default(),

@@ -41,9 +41,10 @@ pub use approval::{
     RuleStoreError, VerdictReceipt,
 };
 pub use call::explain::{
-    DeclarationLayer, ExecutionLayer, Explanation, HookPlan, InterfaceLayer, InvocationLayer,
-    KeptIn, KeptPlan, Layers, PermissionLayer, PersistenceLayer, ResultLayer, SchedulingLayer,
-    SchemaVerdict, SurfaceLayer,
+    DeclarationExplanation, ExecutionExplanation, Explanation, HookPlan, InterfaceExplanation,
+    InvocationExplanation, KeptIn, KeptPlan, LayerExplanations, PermissionExplanation,
+    PersistenceExplanation, ResultExplanation, SchedulingExplanation, SchemaVerdict,
+    SurfaceExplanation,
 };
 pub use catalog::{
     Catalog, CatalogEntry, CatalogNotice, MemoryPins, OperatorSettings, PinStore, PinStoreError,
@@ -52,7 +53,7 @@ pub use catalog::{
 };
 pub use execution::credentials::CredentialGrant;
 pub use hooks::{
-    Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion,
+    ConcernError, Hook, HookCall, HookError, HookOutput, HookScope, HookVote, InputMutation,
     OutputMutation,
     witness::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart},
 };
@@ -76,11 +77,11 @@ pub use record::{
         Blob, BlobError, BlobRoom, BlobStore, BlobWriter, KeptBlob, MemoryBlobs, StoragePlace,
     },
     body::{
-        ApprovalBody, BlockedTool, BodyPart, CallRecordBody, CallRecordHead, CallRequestBody,
-        CallRequestHead, CancellationBody, CatalogBody, CatalogOnRecord, CircumstancesBody,
-        DiscoveryBody, DiscoveryWay, HostStartBody, NamedContent, PrunedBody, RecordedLimits,
-        RecordedQuestion, RestatableHead, Restatement, ResultHead, SessionOpenedBody, SurfaceBody,
-        VerdictBody,
+        ApprovalBody, BlockedTool, CallRecordBody, CallRecordHead, CallRequestBody,
+        CallRequestHead, CancellationBody, CatalogBody, CatalogOnRecord, CatalogRestatement,
+        CircumstancesBody, DiscoveryBody, DiscoveryWay, HostStartBody, NamedContent, PrunedBody,
+        RecordBodyMember, RecordedLimits, RecordedQuestion, RecordedResultFields, RestatableHead,
+        SessionOpenedBody, SurfaceBody, VerdictBody,
     },
     declared::{DeclaredTool, ToolTerms},
     evidence::{
@@ -88,20 +89,20 @@ pub use record::{
     },
     facets::{BodyFacets, FacetReader, Facets},
     journal::{
-        GENESIS, Journal, JournalError, JournalHead, MemoryJournal, Record, RecordKind, RequestKey,
-        SessionPage, StoredRecord, Strength, chain,
+        AppendStrength, GENESIS, Journal, JournalError, JournalHead, MemoryJournal, Record,
+        RecordKind, RequestKey, SessionPage, StoredRecord, chain,
     },
     query::{Query, ToolQueryPattern},
     redaction::{KnownSecrets, RedactionWindow, Redactor, SecretFinding, StreamRedactor},
     replay::{
         Cassette, CassetteCall, CassetteError, CassetteEvent, CassetteSession, CassetteTool,
-        LeftOver, Matching, Pace, Recorder, ReplayOptions, ReplayReport,
+        LeftOver, Recorder, ReplayMatching, ReplayOptions, ReplayPace, ReplayReport,
     },
     retention::{
-        Due, Hold, PruneReport, PrunedRange, Retention, RetentionCut, RetentionExemptions,
-        plan_prune, prune, pruned_record,
+        PruneReport, PruneRequest, PrunedRange, Retention, RetentionCut, RetentionExemptions,
+        RetentionHold, plan_prune, prune, pruned_record,
     },
     story::{CallOnRecord, EndOnRecord, question_of, verdict_of},
 };
-pub use scheduling::{Outlook, OwnLimit, SchedulerLimits, Slots, WaitReason};
+pub use scheduling::{OwnLimit, SchedulerLimits, SchedulingOutlook, SlotUse, WaitReason};
 pub use session::{Session, SessionGuard};

@@ -39,10 +39,10 @@ use toolpost_model::{
 pub use account::{
     Account, ConsideredRule, DecisionAlternative, DecisionAlternativeKind, RuleVoice,
 };
-pub(crate) use delegate::{Authorities, KnownAuthority};
 pub use delegate::{
     AuthorityAnswer, AuthorityFault, AuthorityQuestion, DecisionAuthority, Delegation,
 };
+pub(crate) use delegate::{DecisionAuthorities, KnownAuthority};
 pub use places::PathBaseFolders;
 pub use policy::{Policy, PolicySpec, RuleProblem};
 

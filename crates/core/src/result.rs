@@ -14,7 +14,7 @@ use toolpost_model::{
 
 pub(crate) use failures::*;
 use fit::ResultFitReport;
-pub(crate) use fit::{ResultReaderTools, ResultSizePolicy, Unkept};
+pub(crate) use fit::{ResultReaderTools, ResultSizePolicy, UnkeptPart};
 
 use crate::invocation::{PipelineCall, micros};
 
@@ -162,7 +162,7 @@ fn take_fitted(call: &mut PipelineCall, result: &mut ToolResult, fitted: ResultF
 }
 
 /// What takes the place of a result's own output. What is not named stays as it is.
-pub(crate) enum Replacement {
+pub(crate) enum OutputReplacement {
     /// All of it.
     Output {
         content: Vec<ResultContent>,
@@ -177,11 +177,11 @@ pub(crate) enum Replacement {
 pub(crate) fn replace_output(
     call: &mut PipelineCall,
     result: &mut ToolResult,
-    replacement: Replacement,
+    replacement: OutputReplacement,
     room: ResultSizePolicy,
 ) {
     let (mut output, is_whole) = match replacement {
-        Replacement::Output {
+        OutputReplacement::Output {
             content,
             structured,
         } => {
@@ -196,7 +196,7 @@ pub(crate) fn replace_output(
                 true,
             )
         }
-        Replacement::Structured(value) => {
+        OutputReplacement::Structured(value) => {
             let content = std::mem::take(&mut result.content);
             let summary = result.summary.take();
             let truncated = result.truncated.take();

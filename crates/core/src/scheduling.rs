@@ -30,7 +30,7 @@ use toolpost_model::{InvocationId, Principal, SessionId, ShareRefusal, ShareRule
 
 use need::{AdmissionNeeds, QueueTicket};
 pub(crate) use need::{AdmissionRequest, ConcurrencyLimit, ConcurrencyLimitSubject};
-pub use outlook::{Outlook, OwnLimit, Slots, WaitReason};
+pub use outlook::{OwnLimit, SchedulingOutlook, SlotUse, WaitReason};
 use table::SchedulerTable;
 
 /// How many calls run and wait.
@@ -132,7 +132,10 @@ impl Scheduler {
     }
 
     /// What a call would have to wait for if it came now.
-    pub(crate) fn look(&self, wanted: AdmissionRequest<'_>) -> Result<Outlook, QueueFull> {
+    pub(crate) fn look(
+        &self,
+        wanted: AdmissionRequest<'_>,
+    ) -> Result<SchedulingOutlook, QueueFull> {
         let need = AdmissionNeeds::of(wanted)?;
         Ok(outlook::of(&self.table.lock(), &need))
     }

@@ -19,7 +19,7 @@ use toolpost_model::{
 
 use crate::{
     catalog::Surface, host::InForce, invocation::SessionRequests, permission::PolicyEngine,
-    port::SourceIndex, scheduling::batch::Batches,
+    port::SourceIndex, scheduling::batch::SessionBatches,
 };
 
 /// One agent's stay.
@@ -38,7 +38,7 @@ pub struct Session {
     pub(crate) requests: SessionRequests,
     rules: Mutex<SessionRules>,
     /// Calls that belong together.
-    pub(crate) batches: Batches,
+    pub(crate) batches: SessionBatches,
     pub(crate) life: SessionLife,
 }
 
@@ -104,7 +104,7 @@ impl Session {
             opened: (0..sources).map(|_| OnceCell::new()).collect(),
             requests: SessionRequests::of(origin),
             rules: Mutex::default(),
-            batches: Batches::default(),
+            batches: SessionBatches::default(),
             life: SessionLife {
                 running: AtomicUsize::new(0),
                 last_used: Mutex::new(Instant::now()),

@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
 use toolpost_model::{
-    CancelSupport, ClassFact, Companions, Declaration, EffectClass, ExecutionKind, Lifecycle,
-    LoadingStrategy, QuarantinedDefinition, SourceProblem, ToolId, ToolKind,
+    CancelSupport, ClassFact, Declaration, EffectClass, ExecutionKind, Lifecycle, LoadingStrategy,
+    QuarantinedDefinition, SourceCompanions, SourceProblem, ToolId, ToolKind,
 };
 
 use super::{
@@ -35,7 +35,7 @@ pub(super) struct UpstreamListing {
     pub(super) targets: HashMap<ToolId, McpCallTarget>,
     pub(super) problems: Vec<SourceProblem>,
     pub(super) quarantined: Vec<QuarantinedDefinition>,
-    pub(super) companions: Arc<Companions>,
+    pub(super) companions: Arc<SourceCompanions>,
 }
 
 /// What a call asks of the server.
@@ -122,11 +122,11 @@ impl UpstreamListing {
                 .pointer(pointer)
                 .is_some_and(|value| *value != json!(false))
         };
-        let mut companions = Companions {
+        let mut companions = SourceCompanions {
             resources: objects("resources"),
             templates: objects("templates"),
             prompts: objects("prompts"),
-            ..Companions::default()
+            ..SourceCompanions::default()
         };
         if offers("/resources") {
             companions.read = self.companion(server, namespace, &READ, McpCallTarget::Read);

@@ -4,8 +4,8 @@ use std::sync::{Arc, atomic::Ordering};
 
 use toolpost_core::PinStore;
 use toolpost_model::{
-    BoxFuture, CallInput, Companions, Declaration, EffectOrigin, InputRefusal, SandboxPlan,
-    SandboxProfile, SessionScope, Source, SourceError, SourceFeed, SourceHealth, SourceProblem,
+    BoxFuture, CallInput, Declaration, EffectOrigin, InputRefusal, SandboxPlan, SandboxProfile,
+    SessionScope, Source, SourceCompanions, SourceError, SourceFeed, SourceHealth, SourceProblem,
     SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput, WireNaming,
 };
 use toolpost_processes::{ChildSettings, Workspace};
@@ -66,7 +66,7 @@ impl Source for McpSource {
         self.server.health()
     }
 
-    fn companions(&self) -> Arc<Companions> {
+    fn companions(&self) -> Arc<SourceCompanions> {
         Arc::clone(&self.server.listing().companions)
     }
 

@@ -19,7 +19,7 @@ pub struct BatchPlace {
     pub on_failure: OnFailure,
     /// In which order the calls run and answer.
     #[serde(default)]
-    pub ordering: Ordering,
+    pub ordering: BatchOrdering,
 }
 
 /// What the failure of one call means for the others of its batch.
@@ -38,7 +38,8 @@ pub enum OnFailure {
 /// In which order the calls of a batch run and answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Ordering {
+#[schemars(rename = "Ordering")]
+pub enum BatchOrdering {
     /// They run as they can; their answers come in the order of their places.
     #[default]
     PreserveTerminalOrder,

@@ -48,7 +48,7 @@ pub use artifact::{
     ContentDigestError, NewArtifact, PersistStrategy, Redactions, ResultPersistence,
     StoredArtifact,
 };
-pub use batch::{BatchPlace, OnFailure, Ordering};
+pub use batch::{BatchOrdering, BatchPlace, OnFailure};
 pub use call_port::{
     CallArtifactStore, CallPort, CallRules, CallSurroundings, CallerPort, SiblingCalls,
 };
@@ -81,10 +81,10 @@ pub use interface::{
 };
 pub use path_rules::PathRulesInForce;
 pub use permission::{
-    AuthorityKind, AuthorityName, AuthorityNameError, Behavior, ClassFinding, Comparison,
-    Condition, Decision, DecisionReason, DelegatedVote, ModeError, PermissionMode, Principal,
-    PrincipalRole, ReasonType, Remember, Rule, RuleError, RuleOrigin, RuleRef, RuleTests, Selector,
-    ToolPattern, Vote, matches_any,
+    ArgumentComparison, ArgumentCondition, AuthorityKind, AuthorityName, AuthorityNameError,
+    Behavior, ClassFinding, Decision, DecisionReason, DelegatedVote, ModeError, PermissionMode,
+    Principal, PrincipalRole, ReasonType, RememberOffer, Rule, RuleError, RuleOrigin, RuleRef,
+    RuleTests, Selector, ToolPattern, Vote, matches_any,
 };
 pub use program::{ProgramChange, ProgramContent, ProgramFile};
 pub use result::{
@@ -94,9 +94,9 @@ pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxPlan, SandboxProfile, San
 pub use secret::Secret;
 pub use shares::{DividedLimit, LimitUse, ShareRefusal, ShareRules, ShareTable};
 pub use source::{
-    BoxFuture, Companions, InputRefusal, Provenance, QuarantinedDefinition, SessionScope, Source,
-    SourceError, SourceFeed, SourceHealth, SourceNotice, SourceProblem, SourceSession, SourceState,
-    WireNaming,
+    BoxFuture, InputRefusal, Provenance, QuarantinedDefinition, SessionScope, Source,
+    SourceCompanions, SourceError, SourceFeed, SourceHealth, SourceNotice, SourceProblem,
+    SourceSession, SourceState, WireNaming,
 };
 pub use stage::{Stage, Transition};
 pub use surface::{HiddenReason, SurfaceRequest, SurfaceScope, Visibility};

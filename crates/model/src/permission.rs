@@ -12,8 +12,8 @@ use crate::{EffectClass, PrincipalName};
 
 pub use authority::{AuthorityKind, AuthorityName, AuthorityNameError, DelegatedVote};
 pub use mode::{ModeError, PermissionMode};
-pub use rule::{Remember, Rule, RuleError, RuleOrigin, RuleRef, RuleTests};
-pub use selector::{Comparison, Condition, Selector, ToolPattern, matches_any};
+pub use rule::{RememberOffer, Rule, RuleError, RuleOrigin, RuleRef, RuleTests};
+pub use selector::{ArgumentComparison, ArgumentCondition, Selector, ToolPattern, matches_any};
 
 /// What a caller is to the host.
 #[derive(

@@ -50,7 +50,7 @@ pub trait Source: Send + Sync + 'static {
     }
 
     /// What it offers beside tools, as of the last `list`.
-    fn companions(&self) -> Arc<Companions> {
+    fn companions(&self) -> Arc<SourceCompanions> {
         Arc::default()
     }
 
@@ -217,7 +217,7 @@ pub enum SourceNotice {
 /// What a source offers beside tools: MCP's own objects, made safe to be shown, and the tools that serve them. Those are
 /// calls like any other, so that rules, limits and the record hold for them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Companions {
+pub struct SourceCompanions {
     /// Resources, each with its `uri`.
     pub resources: Vec<Value>,
     /// Templates of addresses.

@@ -19,7 +19,7 @@ use toolpost_amplifier::{LoadFailure, LoadReason, ModuleSource, PlannedModule};
 use super::{
     cache::{CacheError, ModuleCache},
     running::RunError,
-    supply::{ModuleFetchPolicy, ModuleSetupProgress, SetupProgressSink, Supply},
+    supply::{ModuleFetchPolicy, ModuleSetupProgress, ModuleSupply, SetupProgressSink},
 };
 
 use archive::ArchiveError;
@@ -40,13 +40,13 @@ pub struct FetchedModule {
     /// Its folder, or its only file. `None`: it is a package, which its environment brings.
     pub root: Option<PathBuf>,
     /// What exactly it is.
-    pub pin: Pin,
+    pub pin: FetchPin,
 }
 
 /// What exactly was fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Pin {
+pub enum FetchPin {
     /// A commit of a repository.
     Git {
         /// Its whole id.
@@ -67,7 +67,7 @@ pub enum Pin {
     Package,
 }
 
-impl Pin {
+impl FetchPin {
     /// SHA-256 of all files, where they are in the cache.
     pub fn digest(&self) -> Option<&str> {
         match self {
@@ -133,7 +133,7 @@ impl FetchError {
 
 /// How much of the cache's word is taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Freshness {
+enum CacheFreshness {
     /// What was fetched once is good.
     AsPinned,
     /// What there is now is wanted.
@@ -147,18 +147,18 @@ struct PinRecord {
     source: String,
     /// The folder that counts.
     folder: String,
-    pin: Pin,
+    pin: FetchPin,
 }
 
 /// Fetches modules into the cache, each once.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
-    supply: Arc<Supply>,
+    supply: Arc<ModuleSupply>,
 }
 
 impl Fetcher {
     /// Fetches with `supply`.
-    pub fn new(supply: Arc<Supply>) -> Self {
+    pub fn new(supply: Arc<ModuleSupply>) -> Self {
         Self { supply }
     }
 
@@ -170,7 +170,7 @@ impl Fetcher {
         module: &PlannedModule,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<FetchedModule, LoadFailure> {
-        self.get(module, Freshness::AsPinned, progress)
+        self.get(module, CacheFreshness::AsPinned, progress)
             .await
             .map_err(|error| error.of(module))
     }
@@ -181,7 +181,7 @@ impl Fetcher {
         module: &PlannedModule,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<FetchedModule, LoadFailure> {
-        self.get(module, Freshness::Latest, progress)
+        self.get(module, CacheFreshness::Latest, progress)
             .await
             .map_err(|error| error.of(module))
     }
@@ -192,10 +192,10 @@ impl Fetcher {
             let Some(source) = &module.source else {
                 return Ok(Some(FetchedModule {
                     root: None,
-                    pin: Pin::Package,
+                    pin: FetchPin::Package,
                 }));
             };
-            match Remote::of(source) {
+            match RemoteModule::of(source) {
                 None => in_place(source).map(Some),
                 Some(remote) => match ModuleCache::look(&self.supply.cache)? {
                     Some(cache) => remote.pinned(&cache).await,
@@ -208,9 +208,10 @@ impl Fetcher {
 
     /// Takes a module out of the cache; whether it was there.
     pub async fn remove(&self, source: &ModuleSource) -> Result<bool, CacheError> {
-        let (Some(remote), Some(cache)) =
-            (Remote::of(source), ModuleCache::look(&self.supply.cache)?)
-        else {
+        let (Some(remote), Some(cache)) = (
+            RemoteModule::of(source),
+            ModuleCache::look(&self.supply.cache)?,
+        ) else {
             return Ok(false);
         };
         remove(&cache, &remote.entry).await
@@ -223,7 +224,7 @@ impl Fetcher {
         };
         let used: Vec<String> = used
             .iter()
-            .filter_map(|source| Remote::of(source))
+            .filter_map(|source| RemoteModule::of(source))
             .map(|remote| remote.entry)
             .collect();
         let mut removed = Vec::new();
@@ -242,19 +243,19 @@ impl Fetcher {
     async fn get(
         &self,
         module: &PlannedModule,
-        freshness: Freshness,
+        freshness: CacheFreshness,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<FetchedModule, FetchError> {
         let Some(source) = &module.source else {
             return Ok(FetchedModule {
                 root: None,
-                pin: Pin::Package,
+                pin: FetchPin::Package,
             });
         };
-        let Some(remote) = Remote::of(source) else {
+        let Some(remote) = RemoteModule::of(source) else {
             return in_place(source);
         };
-        if freshness == Freshness::AsPinned
+        if freshness == CacheFreshness::AsPinned
             && let Some(cache) = ModuleCache::look(&self.supply.cache)?
             && let Some(pinned) = remote.pinned(&cache).await?
         {
@@ -266,7 +267,7 @@ impl Fetcher {
         let cache = ModuleCache::open(&self.supply.cache)?;
         let _locked = cache.lock(&remote.entry, progress).await?;
         // Another host may have been here while this one waited.
-        if freshness == Freshness::AsPinned
+        if freshness == CacheFreshness::AsPinned
             && let Some(pinned) = remote.pinned(&cache).await?
         {
             return Ok(pinned);
@@ -285,7 +286,7 @@ pub fn cached_module(
     cache: &Path,
     source: &ModuleSource,
 ) -> Result<Option<CachedModule>, CacheError> {
-    let (Some(remote), Some(cache)) = (Remote::of(source), ModuleCache::look(cache)?) else {
+    let (Some(remote), Some(cache)) = (RemoteModule::of(source), ModuleCache::look(cache)?) else {
         return Ok(None);
     };
     let Some(record) = cache.record::<PinRecord>(&remote.inside(PIN))? else {
@@ -319,7 +320,7 @@ fn in_place(source: &ModuleSource) -> Result<FetchedModule, FetchError> {
             let there = rustix::fs::stat(path).is_ok();
             let found = there.then(|| FetchedModule {
                 root: Some(path.clone()),
-                pin: Pin::Path,
+                pin: FetchPin::Path,
             });
             found.ok_or_else(|| FetchError::NoPath(path.clone()))
         }
@@ -327,7 +328,7 @@ fn in_place(source: &ModuleSource) -> Result<FetchedModule, FetchError> {
         ModuleSource::Package(_) | ModuleSource::Git { .. } | ModuleSource::Archive { .. } => {
             Ok(FetchedModule {
                 root: None,
-                pin: Pin::Package,
+                pin: FetchPin::Package,
             })
         }
     }
@@ -350,13 +351,13 @@ async fn remove(cache: &ModuleCache, entry: &str) -> Result<bool, CacheError> {
 
 /// A source elsewhere, and its entry in the cache. Modules of one repository share an entry, whatever their
 /// subdirectories.
-struct Remote<'a> {
+struct RemoteModule<'a> {
     source: &'a ModuleSource,
     subdirectory: Option<&'a str>,
     entry: String,
 }
 
-impl<'a> Remote<'a> {
+impl<'a> RemoteModule<'a> {
     fn of(source: &'a ModuleSource) -> Option<Self> {
         let (url, subdirectory) = match source {
             ModuleSource::Git {
@@ -456,7 +457,7 @@ impl<'a> Remote<'a> {
 
     async fn fetch(
         &self,
-        supply: &Supply,
+        supply: &ModuleSupply,
         cache: &ModuleCache,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<FetchedModule, FetchError> {
@@ -495,10 +496,10 @@ impl<'a> Remote<'a> {
 
     async fn fetch_into(
         &self,
-        supply: &Supply,
+        supply: &ModuleSupply,
         (staging, files): (&Dir, &Path),
         progress: &mut SetupProgressSink<'_>,
-    ) -> Result<Pin, FetchError> {
+    ) -> Result<FetchPin, FetchError> {
         let digest = |staging: &Dir| staging.open_dir(FILES).map_err(TreeError::from);
         match self.source {
             ModuleSource::Git { url, reference, .. } => {
@@ -507,14 +508,14 @@ impl<'a> Remote<'a> {
                 let dir = digest(staging)?;
                 // The files are what counts; without its folder nothing takes them for a repository.
                 dir.remove_dir_all(".git").map_err(TreeError::from)?;
-                Ok(Pin::Git {
+                Ok(FetchPin::Git {
                     commit,
                     digest: tree_digest(dir).await?,
                 })
             }
             ModuleSource::Archive { url, .. } => {
                 let archive = archive::fetch(supply, url, (staging, FILES), progress).await?;
-                Ok(Pin::Archive {
+                Ok(FetchPin::Archive {
                     archive,
                     digest: tree_digest(digest(staging)?).await?,
                 })

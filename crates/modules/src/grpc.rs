@@ -24,10 +24,10 @@ use toolpost_model::{
 
 use self::{
     connection::GrpcChannel,
-    endpoint::Endpoint,
-    remote::{GrpcServiceRoute, Service},
+    endpoint::GrpcEndpoint,
+    remote::{GrpcService, GrpcServiceRoute},
     session::GrpcSession,
-    sidecar::Sidecar,
+    sidecar::GrpcSidecar,
 };
 use super::resolve::{ResolveError, sidecar_program};
 pub use sidecar::SidecarParts;
@@ -65,7 +65,7 @@ pub enum ServiceHealth {
 
 /// A module behind gRPC, as a source of its one tool.
 pub struct GrpcModule {
-    service: Arc<Service>,
+    service: Arc<GrpcService>,
 }
 
 impl GrpcModule {
@@ -77,7 +77,7 @@ impl GrpcModule {
     ) -> Result<Self, LoadFailure> {
         let origin = Some(endpoint.to_owned());
         must_be_tool(module, origin.clone())?;
-        let parsed = Endpoint::parse(endpoint).map_err(|error| {
+        let parsed = GrpcEndpoint::parse(endpoint).map_err(|error| {
             load_failure(
                 module,
                 origin,
@@ -88,7 +88,7 @@ impl GrpcModule {
         let label = format!("the service `{parsed}`");
         let way = GrpcServiceRoute::Service(GrpcChannel::new(parsed, Arc::default()));
         Ok(Self {
-            service: Arc::new(Service::new(
+            service: Arc::new(GrpcService::new(
                 module,
                 label,
                 endpoint.to_owned(),
@@ -114,10 +114,10 @@ impl GrpcModule {
         let real_root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let label = format!("the program `{name}`");
         let way =
-            GrpcServiceRoute::Program(Sidecar::new(program, real_root, parts, Arc::default()));
+            GrpcServiceRoute::Program(GrpcSidecar::new(program, real_root, parts, Arc::default()));
         let origin = root.display().to_string();
         Ok(Self {
-            service: Arc::new(Service::new(module, label, origin, settings, way)),
+            service: Arc::new(GrpcService::new(module, label, origin, settings, way)),
         })
     }
 
@@ -132,7 +132,7 @@ impl GrpcModule {
 /// A service whose module is in a host's hands.
 #[derive(Clone)]
 pub struct GrpcHandle {
-    service: Arc<Service>,
+    service: Arc<GrpcService>,
 }
 
 impl GrpcHandle {

@@ -9,7 +9,7 @@ use toolpost_amplifier::{
     events::{self, CallFacts},
     into_outcome, of_result,
 };
-use toolpost_core::{Hook, HookCall, HookError, HookOutput, Opinion};
+use toolpost_core::{Hook, HookCall, HookError, HookOutput, HookVote};
 use toolpost_model::{Behavior, BoxFuture, HookEvent, HookStanding, SessionScope, ToolResult};
 
 /// Puts events about calls to the handlers of a session's modules.
@@ -97,7 +97,7 @@ impl ModuleHooks {
             limit,
             post_on_failure,
         } = self;
-        let hook = |moment: Moment| {
+        let hook = |moment: HookMoment| {
             let name = format!("{}:{}", desk.name(), moment.word());
             Arc::new(ModuleHook {
                 name,
@@ -107,8 +107,8 @@ impl ModuleHooks {
             }) as Arc<dyn Hook>
         };
         [
-            hook(Moment::Pre),
-            hook(Moment::Post {
+            hook(HookMoment::Pre),
+            hook(HookMoment::Post {
                 also_failures: post_on_failure,
             }),
         ]
@@ -116,12 +116,12 @@ impl ModuleHooks {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Moment {
+enum HookMoment {
     Pre,
     Post { also_failures: bool },
 }
 
-impl Moment {
+impl HookMoment {
     fn word(self) -> &'static str {
         match self {
             Self::Pre => "pre",
@@ -155,7 +155,7 @@ impl Moment {
 struct ModuleHook {
     name: String,
     desk: Arc<dyn EventDesk>,
-    moment: Moment,
+    moment: HookMoment,
     limit: Option<Duration>,
 }
 
@@ -195,8 +195,8 @@ impl Hook for ModuleHook {
     /// What a single handler's failure means is settled at the desk. What is left here is that nobody could be asked.
     fn standing(&self) -> HookStanding {
         match self.moment {
-            Moment::Pre => HookStanding::Guard,
-            Moment::Post { .. } => HookStanding::Ordinary,
+            HookMoment::Pre => HookStanding::Guard,
+            HookMoment::Post { .. } => HookStanding::Ordinary,
         }
     }
 
@@ -273,7 +273,7 @@ fn heeded(wants: HookDemands, result: Option<&ToolResult>) -> HookOutput {
     if let Some(question) = wants.ask {
         match result {
             None => {
-                output.opinion = Some(Opinion {
+                output.opinion = Some(HookVote {
                     behavior: Behavior::Ask,
                     reason: question.prompt,
                 });

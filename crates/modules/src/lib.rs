@@ -19,24 +19,24 @@ mod unloaded;
 mod witnessing;
 
 pub use cache::CacheError;
-pub use fetch::{CachedModule, FetchedModule, Fetcher, Pin, cached_module};
+pub use fetch::{CachedModule, FetchPin, FetchedModule, Fetcher, cached_module};
 #[cfg(feature = "grpc")]
 pub use grpc::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use hooks::ModuleStandings;
 pub use packages::{
-    CoreWish, FolderSharing, Packages, PackagesError, PreparedEnvironment, PythonEnvironment,
-    PythonModule,
+    CoreWish, FolderSharing, PackageEnvironments, PackagesError, PreparedEnvironment,
+    PythonEnvironment, PythonModule,
 };
 pub use python::{
-    BridgedModule, CoreInUse, Isolation, LoadedPlugin, MessageStanding, PluginHost, PluginPort,
-    PythonModules, PythonPackage, PythonParts, PythonSettings, PythonSource,
+    BridgedModule, CoreInUse, LoadedPlugin, MessageStanding, PluginHost, PluginPort,
+    ProcessIsolation, PythonModules, PythonPackage, PythonParts, PythonSettings, PythonSource,
     allowed_message_patterns, message_standing,
 };
 pub use resolve::{ResolveError, ResolvedModule, resolve, resolve_folder};
 pub use running::RunError;
 pub use rust_module::{RustModule, RustModules};
 pub use supply::{
-    ModuleFetchPolicy, ModuleSetupProgress, SUPPLY_VARIABLES, SetupProgressSink, Supply,
+    ModuleFetchPolicy, ModuleSetupProgress, ModuleSupply, SUPPLY_VARIABLES, SetupProgressSink,
 };
 pub use unloaded::UnloadedModules;
 pub use witnessing::{EventTaker, EventWitness};

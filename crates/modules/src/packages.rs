@@ -20,12 +20,12 @@ use super::{
     cache::{CacheError, ModuleCache},
     fetch::MODULES,
     running::RunError,
-    supply::{SetupProgressSink, Supply},
+    supply::{ModuleSupply, SetupProgressSink},
 };
 
-use python::Python;
+use python::PythonInterpreter;
 use requirements::{BundlePackage, NeedsError};
-use set::{EnvironmentBuild, Set};
+use set::{EnvironmentBuild, RequirementSet};
 
 /// The folder of environments in the cache.
 const ENVIRONMENTS: &str = "environments";
@@ -136,12 +136,12 @@ pub enum PackagesError {
 
 /// Makes environments, each once.
 #[derive(Clone, Debug)]
-pub struct Packages {
-    supply: Arc<Supply>,
+pub struct PackageEnvironments {
+    supply: Arc<ModuleSupply>,
 }
 
 /// A module and what it needs.
-struct Needs<'a> {
+struct ModuleRequirements<'a> {
     module: &'a PythonModule,
     requirements: Vec<String>,
     /// Files of this machine among them, which an installer must be able to read.
@@ -150,7 +150,7 @@ struct Needs<'a> {
     bundle: Option<BundlePackage>,
 }
 
-impl Needs<'_> {
+impl ModuleRequirements<'_> {
     /// The packages as the subject of a sentence, each by its name.
     fn subject(&self) -> String {
         let names: Vec<String> = self
@@ -162,9 +162,9 @@ impl Needs<'_> {
     }
 }
 
-impl Packages {
+impl PackageEnvironments {
     /// Makes them with `supply`.
-    pub fn new(supply: Arc<Supply>) -> Self {
+    pub fn new(supply: Arc<ModuleSupply>) -> Self {
         Self { supply }
     }
 
@@ -180,8 +180,13 @@ impl Packages {
         core: CoreWish,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<PreparedEnvironment, PackagesError> {
-        self.get(modules, core, Anew::WhatFailedLongAgo, progress)
-            .await
+        self.get(
+            modules,
+            core,
+            EnvironmentRebuild::WhatFailedLongAgo,
+            progress,
+        )
+        .await
     }
 
     /// The same for whoever asked for it: what could not be had before is tried again at once. A host that starts does
@@ -192,7 +197,8 @@ impl Packages {
         core: CoreWish,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<PreparedEnvironment, PackagesError> {
-        self.get(modules, core, Anew::WhatFailed, progress).await
+        self.get(modules, core, EnvironmentRebuild::WhatFailed, progress)
+            .await
     }
 
     /// The same, installed anew: newer packages may be there, or such as could not be had before.
@@ -202,19 +208,20 @@ impl Packages {
         core: CoreWish,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<PreparedEnvironment, PackagesError> {
-        self.get(modules, core, Anew::Everything, progress).await
+        self.get(modules, core, EnvironmentRebuild::Everything, progress)
+            .await
     }
 
     async fn get(
         &self,
         modules: &[PythonModule],
         core: CoreWish,
-        anew: Anew,
+        anew: EnvironmentRebuild,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<PreparedEnvironment, PackagesError> {
         let found = python::find(&self.supply)?;
         let mut failures = Vec::new();
-        let outside = Outside {
+        let outside = EnvironmentInputs {
             core,
             opened: install::opened(&self.supply),
             checkouts: self.supply.cache.join(MODULES),
@@ -235,7 +242,8 @@ impl Packages {
         let folder = cache
             .folder(ENVIRONMENTS)
             .map(|_| cache.path_of(ENVIRONMENTS))?;
-        let python = Python::ask(&self.supply, &found, &folder, &asked, progress).await?;
+        let python =
+            PythonInterpreter::ask(&self.supply, &found, &folder, &asked, progress).await?;
         let own = drop_missing(&mut needs, &python, &mut failures);
         let requirements = all_requirements(&needs, core);
         if requirements.is_empty() {
@@ -244,7 +252,7 @@ impl Packages {
                 failures,
             });
         }
-        let set = Set {
+        let set = RequirementSet {
             supply: &self.supply,
             cache: &cache,
             python: &python,
@@ -278,7 +286,7 @@ impl Packages {
             }
             EnvironmentBuild::Nothing { why } => {
                 let lost = needs.iter().filter(|needs| !needs.requirements.is_empty());
-                let message = |needs: &Needs<'_>| format!("{} {why}", needs.subject());
+                let message = |needs: &ModuleRequirements<'_>| format!("{} {why}", needs.subject());
                 failures.extend(
                     lost.map(|needs| needs.module.failure(LoadReason::Unknown, message(needs))),
                 );
@@ -310,7 +318,7 @@ impl Packages {
 
 /// What of an environment that was made before is not good enough.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Anew {
+enum EnvironmentRebuild {
     /// Packages that could not be had, once some time has gone by: what was in their way may have passed.
     WhatFailedLongAgo,
     /// Packages that could not be had.
@@ -345,9 +353,9 @@ impl PythonModule {
 
 fn needs_of<'a>(
     modules: &'a [PythonModule],
-    outside: &Outside,
+    outside: &EnvironmentInputs,
     failures: &mut Vec<LoadFailure>,
-) -> Vec<Needs<'a>> {
+) -> Vec<ModuleRequirements<'a>> {
     let mut all = Vec::new();
     for module in modules {
         match needs_of_module(module, outside) {
@@ -361,7 +369,7 @@ fn needs_of<'a>(
 }
 
 /// What the needs of modules depend on beside their own folders.
-struct Outside {
+struct EnvironmentInputs {
     core: CoreWish,
     /// Folders that the operator opened.
     opened: Vec<PathBuf>,
@@ -371,14 +379,14 @@ struct Outside {
 
 fn needs_of_module<'a>(
     module: &'a PythonModule,
-    outside: &Outside,
-) -> Result<Needs<'a>, NeedsError> {
-    let Outside {
+    outside: &EnvironmentInputs,
+) -> Result<ModuleRequirements<'a>, NeedsError> {
+    let EnvironmentInputs {
         core,
         opened,
         checkouts,
     } = outside;
-    let mut needs = Needs {
+    let mut needs = ModuleRequirements {
         module,
         requirements: Vec::new(),
         files: Vec::new(),
@@ -410,8 +418,8 @@ fn needs_of_module<'a>(
 /// Takes out what is installed already, and the modules that should be and are not. Whether Python's own packages are
 /// needed.
 fn drop_missing(
-    needs: &mut Vec<Needs<'_>>,
-    python: &Python,
+    needs: &mut Vec<ModuleRequirements<'_>>,
+    python: &PythonInterpreter,
     failures: &mut Vec<LoadFailure>,
 ) -> bool {
     let mut installed = python.installed.iter();
@@ -440,7 +448,7 @@ fn drop_missing(
 }
 
 /// Every requirement once, in an order of its own.
-fn all_requirements(needs: &[Needs<'_>], core: CoreWish) -> Vec<String> {
+fn all_requirements(needs: &[ModuleRequirements<'_>], core: CoreWish) -> Vec<String> {
     let mut all: Vec<String> = needs
         .iter()
         .flat_map(|needs| needs.requirements.iter().cloned())
@@ -454,7 +462,7 @@ fn all_requirements(needs: &[Needs<'_>], core: CoreWish) -> Vec<String> {
 }
 
 /// The interpreter as it is, with the folders of the modules.
-fn of_python(python: PathBuf, needs: &[Needs<'_>]) -> PythonEnvironment {
+fn of_python(python: PathBuf, needs: &[ModuleRequirements<'_>]) -> PythonEnvironment {
     let own = needs
         .iter()
         .filter(|needs| needs.module.sharing == FolderSharing::OwnFolder);
@@ -486,7 +494,7 @@ fn of_python(python: PathBuf, needs: &[Needs<'_>]) -> PythonEnvironment {
     }
 }
 
-fn paths(needs: &[Needs<'_>]) -> Vec<PathBuf> {
+fn paths(needs: &[ModuleRequirements<'_>]) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for needs in needs {
         let Some(root) = needs.module.root.as_deref() else {

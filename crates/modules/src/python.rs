@@ -41,7 +41,8 @@ pub use plugin::{
     LoadedPlugin, MessageStanding, PluginPort, allowed_message_patterns, message_standing,
 };
 pub use settings::{
-    BridgedModule, CoreInUse, Isolation, PluginHost, PythonPackage, PythonParts, PythonSettings,
+    BridgedModule, CoreInUse, PluginHost, ProcessIsolation, PythonPackage, PythonParts,
+    PythonSettings,
 };
 pub use source::PythonSource;
 

@@ -10,7 +10,7 @@ use toolpost_sandbox::{
     Confines, LaunchError, ProcessLimits, SandboxJob, SandboxRoot, StderrTarget, Stdin,
 };
 
-use super::supply::{ModuleSetupProgress, SetupProgressSink, Supply};
+use super::supply::{ModuleSetupProgress, ModuleSupply, SetupProgressSink};
 
 /// Most of a program's output that is kept.
 const OUTPUT_BYTES: u64 = 4 << 20;
@@ -84,7 +84,7 @@ fn told(last: &[String]) -> String {
 
 /// Runs it to its end; what it wrote to standard output.
 pub(super) async fn run(
-    supply: &Supply,
+    supply: &ModuleSupply,
     errand: ModuleSetupCommand,
     progress: &mut SetupProgressSink<'_>,
 ) -> Result<String, RunError> {
@@ -101,7 +101,7 @@ pub(super) async fn run(
 }
 
 async fn run_to_its_end(
-    supply: &Supply,
+    supply: &ModuleSupply,
     errand: ModuleSetupCommand,
     program: &str,
     progress: &mut SetupProgressSink<'_>,
@@ -182,7 +182,7 @@ fn clean(line: &[u8]) -> String {
         .to_owned()
 }
 
-fn job(supply: &Supply, errand: ModuleSetupCommand) -> Result<SandboxJob, RunError> {
+fn job(supply: &ModuleSupply, errand: ModuleSetupCommand) -> Result<SandboxJob, RunError> {
     let mut environment = supply.environment.with([])?;
     let more = variable_pairs(&supply.variables);
     let own = errand

@@ -29,7 +29,7 @@ use super::{
     witnessing::{EventTaker, EventWitness},
 };
 use mounted::MountedSet;
-use sessions::RustMountTable;
+use sessions::RustModuleMounts;
 
 /// How long one handler may take, where nobody says otherwise.
 const HANDLER_LIMIT: Duration = Duration::from_secs(5);
@@ -109,7 +109,7 @@ struct RustModulesState {
     standings: ModuleStandings,
     handler_limit: Duration,
     capabilities: Map<String, Value>,
-    sessions: RustMountTable,
+    sessions: RustModuleMounts,
     listed: Mutex<RustToolList>,
     /// The hook modules that were mounted for some session. In a later one they may not decline: calls there would run
     /// unseen by them.
@@ -132,7 +132,7 @@ impl RustModules {
             standings: ModuleStandings::default(),
             handler_limit: HANDLER_LIMIT,
             capabilities: Map::new(),
-            sessions: RustMountTable::default(),
+            sessions: RustModuleMounts::default(),
             listed: Mutex::default(),
             mounted_hooks: Mutex::default(),
         };

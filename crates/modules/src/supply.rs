@@ -1,5 +1,5 @@
 //! What modules and their packages are fetched with, and where they are kept. [`Fetcher`](super::Fetcher) and
-//! [`Packages`](super::Packages) share one.
+//! [`PackageEnvironments`](super::Packages) share one.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -7,7 +7,7 @@ use toolpost_processes::{ChildEnvironment, NetworkSettings};
 use toolpost_sandbox::Launcher;
 
 /// Variables that steer how packages are fetched: where the index and the proxies are, and which certificates count.
-/// Whoever gathers the host's environment looks these up for [`Supply::variables`]; modules never get them by this.
+/// Whoever gathers the host's environment looks these up for [`ModuleSupply::variables`]; modules never get them by this.
 pub const SUPPLY_VARIABLES: [&str; 24] = [
     "ALL_PROXY",
     "CURL_CA_BUNDLE",
@@ -47,7 +47,7 @@ const CERTIFICATE_VARIABLES: [&str; 6] = [
 
 /// What modules are fetched with, and where they are kept.
 #[derive(Clone, Debug)]
-pub struct Supply {
+pub struct ModuleSupply {
     /// The cache: a folder that only its user can look into, made where it is missing. Several hosts may share one.
     pub cache: PathBuf,
     /// Starts git, Python and the installers. Without one, only paths and archives can be had.
@@ -70,7 +70,7 @@ pub struct Supply {
     pub required: bool,
 }
 
-impl Supply {
+impl ModuleSupply {
     /// The certificates that the variables name, wherever the operator keeps them: a program that is told of a file must
     /// be able to read it.
     pub(super) fn certificates(&self) -> impl Iterator<Item = PathBuf> {

@@ -74,7 +74,7 @@ struct CallStatusResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
     /// Whether it has ended.
-    status: Status,
+    status: BackgroundCallStatus,
     /// How far it is, while it is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     stage: Option<&'static str>,
@@ -106,7 +106,8 @@ struct CallStatusResult {
 /// Whether a call has ended.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+#[schemars(rename = "Status")]
+enum BackgroundCallStatus {
     /// It is under way.
     Running,
     /// It is over.
@@ -128,9 +129,9 @@ fn told(report: CallReport) -> Result<ToolOutput, ToolFailure> {
         invocation_id: invocation_id.to_string(),
         tool,
         status: if stage.is_some() {
-            Status::Running
+            BackgroundCallStatus::Running
         } else {
-            Status::Unknown
+            BackgroundCallStatus::Unknown
         },
         stage: stage.map(|stage| stage.as_str()),
         outcome: None,
@@ -143,7 +144,7 @@ fn told(report: CallReport) -> Result<ToolOutput, ToolFailure> {
     };
     let (line, content) = match (result, stage) {
         (Some(mut result), _) => {
-            standing.status = Status::Ended;
+            standing.status = BackgroundCallStatus::Ended;
             standing.outcome = Some(result.outcome.as_str());
             let mut line = format!("`{name}` has ended: {}", result.outcome.as_str());
             if let Some(error) = &result.error {

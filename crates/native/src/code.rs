@@ -23,7 +23,7 @@ use toolpost_processes::Children;
 
 pub use self::worker::code_worker_if_asked;
 use self::{
-    pool::{Pool, Spare},
+    pool::{CodeWorkerPool, SpareWorker},
     run_code::RunCode,
 };
 
@@ -59,7 +59,7 @@ impl Default for CodeSettings {
 #[derive(Clone)]
 pub(super) struct CodeTools {
     settings: Arc<CodeSettings>,
-    pool: Pool,
+    pool: CodeWorkerPool,
     children: Arc<Children>,
 }
 
@@ -67,11 +67,11 @@ impl CodeTools {
     /// `program`: a binary whose `main` calls [`code_worker_if_asked`] first. `children`: what starts `python3`.
     pub(super) fn new(settings: CodeSettings, program: PathBuf, children: Arc<Children>) -> Self {
         let spare = if settings.spare {
-            Spare::Ready
+            SpareWorker::Ready
         } else {
-            Spare::None
+            SpareWorker::None
         };
-        let pool = Pool::new(program, settings.memory_bytes, spare);
+        let pool = CodeWorkerPool::new(program, settings.memory_bytes, spare);
         Self {
             settings: Arc::new(settings),
             pool,

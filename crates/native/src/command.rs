@@ -20,12 +20,12 @@ pub use self::{
     },
     error::{CommandError, CommandProblem},
 };
-use super::shell::Processes;
+use super::shell::BackgroundProcesses;
 
 /// Makes the declared commands into tools. A declaration that cannot work is refused here, not at its first call.
 pub(super) fn tools(
     children: &Arc<Children>,
-    processes: &Arc<Processes>,
+    processes: &Arc<BackgroundProcesses>,
     declarations: Vec<CommandDeclaration>,
 ) -> Result<Vec<Arc<dyn DynTool>>, CommandError> {
     let made = declarations.into_iter().map(|declaration| {

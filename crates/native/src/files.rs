@@ -103,7 +103,7 @@ pub(super) fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects>
 
 /// A path that a call will change.
 #[derive(Clone, Copy)]
-pub(super) struct Touch<'a> {
+pub(super) struct PathChange<'a> {
     path: &'a str,
     /// Directories above it are made where they are missing.
     create_directories: bool,
@@ -112,7 +112,7 @@ pub(super) struct Touch<'a> {
     reveals: bool,
 }
 
-impl<'a> Touch<'a> {
+impl<'a> PathChange<'a> {
     /// The content of a file is replaced, and the old one not told.
     pub(super) fn content(path: &'a str) -> Self {
         Self {
@@ -152,9 +152,9 @@ impl<'a> Touch<'a> {
 pub(super) fn change_effects(
     workspace: &Workspace,
     effects: Effects,
-    touch: Touch<'_>,
+    touch: PathChange<'_>,
 ) -> Option<Effects> {
-    let Touch {
+    let PathChange {
         path,
         create_directories,
         last_link,

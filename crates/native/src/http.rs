@@ -18,7 +18,7 @@ use toolpost_model::{
     AccessKind, ArgumentKind, ArgumentMeaning, CancelSupport, Declaration, DynTool, EffectClass,
     ExecutionKind, InputRefusal, ResourceKey, ToolKind,
 };
-use toolpost_processes::{Clients, HttpTarget, NetworkSettings, Workspace};
+use toolpost_processes::{HttpClients, HttpTarget, NetworkSettings, Workspace};
 
 use super::declaration;
 
@@ -30,7 +30,7 @@ const TIMEOUT_MS: u64 = (LONGEST_SECONDS + 10) * 1000;
 /// The HTTP tools. Bodies are saved into files of `workspace`.
 pub(super) fn tools(workspace: Arc<Workspace>, settings: NetworkSettings) -> Vec<Arc<dyn DynTool>> {
     let network = Arc::new(HttpToolNetwork {
-        clients: Clients::new(settings.names.clone()),
+        clients: HttpClients::new(settings.names.clone()),
         settings,
     });
     vec![
@@ -42,7 +42,7 @@ pub(super) fn tools(workspace: Arc<Workspace>, settings: NetworkSettings) -> Vec
 /// What both tools work with.
 struct HttpToolNetwork {
     settings: NetworkSettings,
-    clients: Clients,
+    clients: HttpClients,
 }
 
 /// What both tools have in common.

@@ -23,7 +23,7 @@ use toolpost_model::ToolSet;
 use toolpost_processes::{ChildSettings, Children, NetworkSettings, Workspace};
 use toolpost_sandbox::Launcher;
 
-use self::{code::CodeTools, shell::Processes};
+use self::{code::CodeTools, shell::BackgroundProcesses};
 pub use self::{
     code::{CodeSettings, code_worker_if_asked},
     command::{
@@ -84,7 +84,7 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     let mut tools = files::tools(&workspace);
     tools.extend(search::tools(&workspace));
     tools.extend(http::tools(Arc::clone(&workspace), network));
-    let processes = Arc::new(Processes::new(
+    let processes = Arc::new(BackgroundProcesses::new(
         spool,
         children.lifetime,
         children.background,

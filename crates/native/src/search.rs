@@ -22,7 +22,7 @@ use toolpost_model::{
 };
 use toolpost_processes::Workspace;
 
-use self::newest::Hit;
+use self::newest::SearchHit;
 pub(super) use self::{
     grep::{GrepLine, listing},
     text::{TextSearch, search_text},
@@ -91,7 +91,7 @@ impl SearchPageRange {
 
 /// The hits of a page: those behind `offset`, as far as their paths have no more than [`PAGE_BYTES`] together. At least
 /// one is shown, so that the next page begins behind it.
-fn page_of(hits: &[Hit], offset: usize) -> impl Iterator<Item = &Hit> {
+fn page_of(hits: &[SearchHit], offset: usize) -> impl Iterator<Item = &SearchHit> {
     let mut bytes = 0;
     hits.iter().skip(offset).take_while(move |hit| {
         let before = bytes;

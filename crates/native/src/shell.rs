@@ -2,7 +2,7 @@
 //!
 //! A command is started by the launcher within the confines of its profile ([`Children`]), its output goes into an
 //! [`OutputLog`](log::OutputLog) and out as events, and the model is given the head and the tail of it. What is kept
-//! for a session lives in [`Processes`].
+//! for a session lives in [`BackgroundProcesses`].
 
 mod kept;
 mod log;
@@ -29,7 +29,7 @@ use toolpost_processes::Children;
 
 pub(super) use self::{
     log::OutputLog,
-    processes::{ProcessOrigin, Processes},
+    processes::{BackgroundProcesses, ProcessOrigin},
     report::{FinishedProcessRun, ProcessRunReport, ProcessRunSummary},
     run::{ProcessOutputPipe, StartedProcess, run_to_end},
     shown::{OutputSource, ShownLimits, shown},
@@ -40,7 +40,10 @@ pub use spool::SpoolDirectory;
 use super::declaration;
 
 /// The tools, all on the same processes.
-pub(super) fn tools(children: &Arc<Children>, processes: &Arc<Processes>) -> Vec<Arc<dyn DynTool>> {
+pub(super) fn tools(
+    children: &Arc<Children>,
+    processes: &Arc<BackgroundProcesses>,
+) -> Vec<Arc<dyn DynTool>> {
     vec![
         Arc::new(run_shell::Shell::new(
             Arc::clone(children),

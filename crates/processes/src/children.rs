@@ -14,7 +14,7 @@ use toolpost_sandbox::{
 
 use super::{
     environment::ChildEnvironment,
-    guards::{CallerRules, GuardCache, GuardQuestion, PathGuards, ProgramSight},
+    guards::{CallerRules, GuardCache, GuardSearchKey, PathGuards, ProgramSight},
     name_watch::NameWatch,
     program_files::{self, ProgramLookup},
 };
@@ -372,7 +372,7 @@ impl Children {
             SandboxProfile::ReadOnly => false,
             SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => true,
         };
-        let question = GuardQuestion::new(&rules, &sight);
+        let question = GuardSearchKey::new(&rules, &sight);
         let search = move |sight: &ProcessPathView<'_>| match cache.guards(&question) {
             Some(guards) => Ok(guards),
             None => find_kept(sight, &rules).map(|found| cache.keep(question, &rules, found)),

@@ -102,7 +102,7 @@ pub struct GuardCache(Mutex<Option<Arc<FinishedSearch>>>);
 
 #[derive(Debug)]
 struct FinishedSearch {
-    question: GuardQuestion,
+    question: GuardSearchKey,
     /// When a rule ends by itself.
     holds_until: Option<Instant>,
     trail: SearchTrail,
@@ -111,13 +111,13 @@ struct FinishedSearch {
 
 /// What a search was about.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct GuardQuestion {
+pub(super) struct GuardSearchKey {
     generation: u64,
     callers: Vec<Principal>,
     sight: ProgramSight,
 }
 
-impl GuardQuestion {
+impl GuardSearchKey {
     pub(super) fn new(rules: &CallerRules, sight: &ProgramSight) -> Self {
         let callers = rules.callers.clone();
         Self {
@@ -130,7 +130,7 @@ impl GuardQuestion {
 
 impl GuardCache {
     /// What the last search found, if it would find the same again. Looks at every directory of that search.
-    pub(super) fn guards(&self, question: &GuardQuestion) -> Option<PathGuards> {
+    pub(super) fn guards(&self, question: &GuardSearchKey) -> Option<PathGuards> {
         let last = self.0.lock().clone();
         let last = last.filter(|last| last.question == *question)?;
         let holds = last.holds_until.is_none_or(|until| Instant::now() < until);
@@ -140,7 +140,7 @@ impl GuardCache {
     /// Keeps what a search found.
     pub(super) fn keep(
         &self,
-        question: GuardQuestion,
+        question: GuardSearchKey,
         rules: &CallerRules,
         (kept, trail): (KeptPaths, SearchTrail),
     ) -> PathGuards {

@@ -9,7 +9,7 @@ mod request;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use toolpost_core::{Concern, Hook, HookCall, HookError, HookOutput};
+use toolpost_core::{Hook, HookCall, HookError, HookOutput, HookScope};
 use toolpost_model::{BoxFuture, HookEvent, HookStanding, SandboxProfile, ToolResult};
 use toolpost_sandbox::Launcher;
 
@@ -28,7 +28,7 @@ pub struct HookDeclaration {
     /// When it is asked.
     pub events: Vec<HookEvent>,
     /// About which calls.
-    pub concern: Concern,
+    pub concern: HookScope,
     /// The program and its arguments. No shell reads them.
     pub argv: Vec<String>,
     /// What its failure means.

@@ -12,7 +12,7 @@ mod target;
 mod url_prefix;
 
 pub use self::{
-    client::{Clients, tls},
+    client::{HttpClients, tls},
     deadline::{HttpExchangeDeadline, MAX_REDIRECTS},
     download::{DownloadError, download},
     error::HttpError,

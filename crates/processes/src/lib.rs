@@ -31,15 +31,15 @@ pub use hook::{
     program::ProgramDeclaration,
 };
 pub use http::{
-    Clients, Credential, CredentialHeader, CredentialHeaderError, DownloadError, HttpError,
+    Credential, CredentialHeader, CredentialHeaderError, DownloadError, HttpClients, HttpError,
     HttpExchangeDeadline, HttpTarget, MAX_REDIRECTS, NameLookup, NetworkSettings, PrivateTarget,
     TargetRefusal, UrlPrefix, UrlPrefixError, download, is_refused_header, same_origin, tls,
 };
 pub use name_watch::{NameWatch, created_lines, created_paths};
 pub use output::{OutputEvents, PrintableText, clean, rendered, whole_characters};
 pub use workspace::{
-    CallStopError, ExistingPathEntry, FileWorkInterruption, LastLink, PathError, PathRefusal,
-    PathTarget, PlaceCaution, PlaceEffect, ProtectedPath, Protection, ProtectionPatternError,
+    CallStopError, ExistingPathEntry, FileWorkInterruption, LastLink, PathError, PathProtection,
+    PathRefusal, PathTarget, PlaceCaution, PlaceEffect, ProtectedPath, ProtectionPatternError,
     ReadableTarget, StopSign, Workspace, WorkspaceError, cautions_beneath, digest,
     folders_in_the_making, io_code, link_unnamed, on_worker, open_directory, open_listing,
     open_regular, open_unnamed, read_link, relative, require_all, shown, special, sync_directory,

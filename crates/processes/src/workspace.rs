@@ -38,7 +38,7 @@ pub use self::{
     },
     path::PathRefusal,
     protection::{
-        PlaceEffect, ProtectedPath, Protection, ProtectionPatternError, folders_in_the_making,
+        PathProtection, PlaceEffect, ProtectedPath, ProtectionPatternError, folders_in_the_making,
     },
     worker::{CallStopError, FileWorkInterruption, StopSign, on_worker},
 };
@@ -49,7 +49,7 @@ pub(crate) use self::{
     protection::{CONFIG, PlaceWarning, is_piece, is_repository},
     root::WorkspaceRoot,
 };
-use self::{path::Spelling, worker::Workers};
+use self::{path::RootSpelling, worker::FileWorkers};
 
 /// The directories the file tools work in. Holds them open, so that they stay the same directories whatever
 /// happens to their names.
@@ -57,9 +57,9 @@ use self::{path::Spelling, worker::Workers};
 pub struct Workspace {
     /// The primary root first.
     roots: Vec<Arc<WorkspaceRoot>>,
-    protection: Protection,
+    protection: PathProtection,
     /// Made at first use, when all roots are known.
-    workers: OnceLock<Workers>,
+    workers: OnceLock<FileWorkers>,
 }
 
 /// Why a person should look before a place is changed.
@@ -119,7 +119,7 @@ impl Workspace {
         let root = WorkspaceRoot::open(primary, ResourceAccess::Write)?;
         Ok(Self {
             roots: vec![Arc::new(root)],
-            protection: Protection::standard(),
+            protection: PathProtection::standard(),
             workers: OnceLock::new(),
         })
     }
@@ -145,7 +145,7 @@ impl Workspace {
 
     /// Says which paths ask before they are changed, in place of the standard ones.
     #[must_use]
-    pub fn with_protection(self, protection: Protection) -> Self {
+    pub fn with_protection(self, protection: PathProtection) -> Self {
         Self { protection, ..self }
     }
 
@@ -162,7 +162,7 @@ impl Workspace {
     }
 
     /// Which paths ask before they are changed.
-    pub fn protection(&self) -> &Protection {
+    pub fn protection(&self) -> &PathProtection {
         &self.protection
     }
 
@@ -340,15 +340,15 @@ impl Workspace {
     }
 
     /// The threads that do the file tools' blocking work.
-    pub(super) fn workers(&self) -> &Workers {
+    pub(super) fn workers(&self) -> &FileWorkers {
         self.workers
-            .get_or_init(|| Workers::new(self.roots.clone()))
+            .get_or_init(|| FileWorkers::new(self.roots.clone()))
     }
 
-    fn spellings(&self) -> Vec<Spelling<'_>> {
+    fn spellings(&self) -> Vec<RootSpelling<'_>> {
         let spellings = self.roots.iter().enumerate().flat_map(|(index, root)| {
             let base = root.path.strip_prefix(self.path()).unwrap_or(&root.path);
-            [&root.path, &root.given].map(|path| Spelling {
+            [&root.path, &root.given].map(|path| RootSpelling {
                 root: index,
                 path,
                 base,

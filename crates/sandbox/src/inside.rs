@@ -28,7 +28,7 @@ use toolpost_model::{SandboxProfile, SandboxTier};
 use crate::error::LauncherFailure;
 use crate::message::{self, LaunchOrder, LauncherMessage};
 use crate::sys;
-use keeper::Tree;
+use keeper::ProcessTreeKind;
 pub(crate) use room::SYSTEM;
 
 /// Somebody typed the word at a terminal.
@@ -56,7 +56,7 @@ fn serve(control: &OwnedFd, order: LaunchOrder, stdin: Option<OwnedFd>) -> i32 {
 
 /// What the steps of building find out, for the report.
 #[derive(Debug, Default)]
-struct Built {
+struct SandboxBuildFindings {
     in_user_namespace: bool,
     furnished: room::PathProtectionReport,
     /// Control groups that could not be joined.
@@ -70,16 +70,16 @@ fn launch(
     stdin: Option<OwnedFd>,
 ) -> Result<(), LauncherFailure> {
     let mask = rustix::process::umask(Mode::empty()).bits();
-    let mut built = Built {
+    let mut built = SandboxBuildFindings {
         uncounted: !join(&order),
         mask,
-        ..Built::default()
+        ..SandboxBuildFindings::default()
     };
     if !is_isolated(&order) {
         let this = rustix::process::getpid();
         rustix::process::set_child_subreaper(Some(this))
             .map_err(at("adopt what the command leaves behind"))?;
-        return keeper::keep(control, &order, &built, stdin, Tree::Descendants);
+        return keeper::keep(control, &order, &built, stdin, ProcessTreeKind::Descendants);
     }
     built.in_user_namespace = namespaces::enter(order.profile)?;
     // Opened before the first process takes the system's directories away from both.
@@ -104,7 +104,7 @@ fn launch(
 fn first_process(
     control: &OwnedFd,
     order: &LaunchOrder,
-    mut built: Built,
+    mut built: SandboxBuildFindings,
     stdin: Option<OwnedFd>,
 ) -> Result<(), LauncherFailure> {
     namespaces::settle(order.profile)?;
@@ -112,7 +112,7 @@ fn first_process(
     privileges::no_new_privileges().map_err(at("renounce privileges"))?;
     privileges::drop_capabilities().map_err(at("drop capabilities"))?;
     keeper::die_with_parent().map_err(at("tie itself to the launcher"))?;
-    keeper::keep(control, order, &built, stdin, Tree::Namespace)
+    keeper::keep(control, order, &built, stdin, ProcessTreeKind::Namespace)
 }
 
 fn is_isolated(order: &LaunchOrder) -> bool {

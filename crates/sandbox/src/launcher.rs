@@ -27,11 +27,11 @@ use toolpost_model::{SandboxProfile, SandboxTier};
 use crate::LAUNCH_ARGUMENT;
 use crate::error::LaunchError;
 use crate::job::{SandboxJob, StderrTarget, Stdin};
-use crate::machine::{CgroupPurpose, Cgroups, HostName, Scratch, system_secrets};
-use crate::message::{self, LauncherMessage, Octets};
+use crate::machine::{CgroupPurpose, Cgroups, HostName, ScratchFolder, system_secrets};
+use crate::message::{self, LauncherMessage, UnixBytes};
 use crate::probe::ProbePlan;
-use crate::process::{Control, ProcessStreams, SandboxedProcess};
-use crate::undertaker::{Remains, Undertaker};
+use crate::process::{LauncherChannel, ProcessStreams, SandboxedProcess};
+use crate::undertaker::{JobRemains, JobUndertaker};
 use order::LaunchPreparation;
 
 /// Starts commands in confines. Cheap to clone; all clones share what the self-test found.
@@ -42,7 +42,7 @@ pub struct Launcher {
 
 #[derive(Debug)]
 struct LauncherState {
-    means: Means,
+    means: LauncherResources,
     at_most: SandboxTier,
     /// Made when somebody first asks: a host that starts no process spares itself that.
     self_test: OnceLock<SelfTest>,
@@ -50,12 +50,12 @@ struct LauncherState {
 
 /// What every start needs, whatever the tier.
 #[derive(Debug)]
-struct Means {
+struct LauncherResources {
     program: PathBuf,
     host: HostName,
     cgroups: Cgroups,
-    secrets: Vec<Octets>,
-    undertaker: Undertaker,
+    secrets: Vec<UnixBytes>,
+    undertaker: JobUndertaker,
 }
 
 impl Launcher {
@@ -70,15 +70,15 @@ impl Launcher {
     /// for `doctor`.
     pub fn with_tier_at_most(program: PathBuf, tier: SandboxTier) -> Self {
         let host = HostName::own();
-        Scratch::sweep(&host);
+        ScratchFolder::sweep(&host);
         let cgroups = Cgroups::find(&host);
-        let secrets = system_secrets().into_iter().map(Octets::from).collect();
-        let means = Means {
+        let secrets = system_secrets().into_iter().map(UnixBytes::from).collect();
+        let means = LauncherResources {
             program,
             host,
             cgroups,
             secrets,
-            undertaker: Undertaker::new(),
+            undertaker: JobUndertaker::new(),
         };
         Self {
             shared: Arc::new(LauncherState {
@@ -137,7 +137,7 @@ impl Launcher {
         let streams = ProcessStreams::new(stdin, stdout, stderr).map_err(LaunchError::Launcher)?;
         // A launcher that is already gone is heard of below, with what it said.
         let _ = control.write_all(&order).await;
-        let mut control = Control::new(control);
+        let mut control = LauncherChannel::new(control);
         match control.next_message().await {
             Some(LauncherMessage::Running(applied)) => {
                 Ok(SandboxedProcess::new(charge, control, streams, *applied))
@@ -154,7 +154,7 @@ impl Launcher {
 
 /// A launcher process that has its order on the way. Dropped, it is let go of and cleared up after.
 struct LauncherProcess {
-    charge: Charge,
+    charge: JobRemainsGuard,
     control: UnixStream,
     /// What is still to be sent.
     order: Vec<u8>,
@@ -165,13 +165,13 @@ struct LauncherProcess {
 
 /// What the host made for a job. Goes to the undertaker in the end, whatever happens in between.
 #[derive(Debug)]
-pub(crate) struct Charge {
-    remains: Option<Remains>,
-    undertaker: Undertaker,
+pub(crate) struct JobRemainsGuard {
+    remains: Option<JobRemains>,
+    undertaker: JobUndertaker,
 }
 
-impl Charge {
-    pub(crate) fn remains(&mut self) -> Option<&mut Remains> {
+impl JobRemainsGuard {
+    pub(crate) fn remains(&mut self) -> Option<&mut JobRemains> {
         self.remains.as_mut()
     }
 
@@ -189,7 +189,7 @@ impl Charge {
     }
 }
 
-impl Drop for Charge {
+impl Drop for JobRemainsGuard {
     fn drop(&mut self) {
         if let Some(remains) = self.remains.take() {
             self.undertaker.take(remains);
@@ -197,12 +197,12 @@ impl Drop for Charge {
     }
 }
 
-impl Means {
+impl LauncherResources {
     fn spawn(&self, job: SandboxJob, tier: SandboxTier) -> Result<LauncherProcess, LaunchError> {
         order::check(&job)?;
         let scratch = match is_isolated(tier, job.confines.profile) {
             true => None,
-            false => Some(Scratch::new(&self.host).map_err(LaunchError::Launcher)?),
+            false => Some(ScratchFolder::new(&self.host).map_err(LaunchError::Launcher)?),
         };
         self.send_off(order::write(job, tier, &self.secrets, scratch)?)
     }
@@ -257,12 +257,12 @@ impl Means {
                 return Err(LaunchError::Launcher(error));
             }
         };
-        let remains = Remains {
+        let remains = JobRemains {
             launcher,
             leaf,
             scratch,
         };
-        let charge = Charge {
+        let charge = JobRemainsGuard {
             remains: Some(remains),
             undertaker: self.undertaker.clone(),
         };

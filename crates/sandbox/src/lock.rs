@@ -10,7 +10,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use toolpost_model::ResourceAccess;
 
 use crate::error::LockDownError;
-use crate::inside::fence::{self, Fence, Neighbours, Tcp};
+use crate::inside::fence::{self, LandlockFence, OutsideProcesses, TcpAccess};
 use crate::inside::filter;
 use crate::inside::privileges::{self, PrivilegeStatus};
 use crate::job::SandboxRoot;
@@ -26,7 +26,7 @@ pub struct ThreadConfinement {
 /// Landlock confines nothing.
 pub fn confine_thread(roots: &[SandboxRoot]) -> ThreadConfinement {
     let build = || {
-        let mut fence = Fence::new(Tcp::Refused, Neighbours::Reachable)?;
+        let mut fence = LandlockFence::new(TcpAccess::Refused, OutsideProcesses::Reachable)?;
         for root in roots {
             let access = match root.access {
                 ResourceAccess::Read => fence::reading(),
@@ -134,7 +134,8 @@ pub fn lock_down(memory_bytes: u64) -> Result<LockedDown, LockDownError> {
         return Err(failed("drop capabilities")(Errno::PERM));
     }
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    let fenced = Fence::new(Tcp::Refused, Neighbours::OutOfReach).and_then(Fence::close);
+    let fenced = LandlockFence::new(TcpAccess::Refused, OutsideProcesses::OutOfReach)
+        .and_then(LandlockFence::close);
     let fenced = fenced.map_err(|error| LockDownError {
         step: "close files",
         source: io::Error::other(error),

@@ -10,7 +10,7 @@ mod name;
 mod scratch;
 mod secrets;
 
-pub(crate) use cgroups::{CgroupPurpose, Cgroups, Leaf};
+pub(crate) use cgroups::{CgroupPurpose, Cgroups, JobCgroup};
 pub(crate) use name::HostName;
-pub(crate) use scratch::Scratch;
+pub(crate) use scratch::ScratchFolder;
 pub(crate) use secrets::system_secrets;

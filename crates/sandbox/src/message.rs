@@ -24,40 +24,40 @@ const LARGEST: usize = 64 << 20;
 pub(crate) struct LaunchOrder {
     pub(crate) tier: SandboxTier,
     pub(crate) profile: SandboxProfile,
-    pub(crate) argv: Vec<Octets>,
-    pub(crate) environment: Vec<(Octets, Octets)>,
-    pub(crate) directory: Octets,
+    pub(crate) argv: Vec<UnixBytes>,
+    pub(crate) environment: Vec<(UnixBytes, UnixBytes)>,
+    pub(crate) directory: UnixBytes,
     pub(crate) roots: Vec<OrderedRoot>,
-    pub(crate) readable: Vec<Octets>,
-    pub(crate) listable: Vec<Octets>,
-    pub(crate) protected: Vec<Octets>,
-    pub(crate) masked: Vec<Octets>,
+    pub(crate) readable: Vec<UnixBytes>,
+    pub(crate) listable: Vec<UnixBytes>,
+    pub(crate) protected: Vec<UnixBytes>,
+    pub(crate) masked: Vec<UnixBytes>,
     /// Secrets of the system, beside what the job masks.
-    pub(crate) system_secrets: Vec<Octets>,
+    pub(crate) system_secrets: Vec<UnixBytes>,
     pub(crate) limits: ProcessLimits,
     pub(crate) required: bool,
     pub(crate) guards_required: bool,
-    pub(crate) shared: Vec<Octets>,
+    pub(crate) shared: Vec<UnixBytes>,
     /// A descriptor for standard input comes along.
     pub(crate) stdin_comes: bool,
-    pub(crate) counting: Counting,
+    pub(crate) counting: CountingGroups,
     /// A directory of the host's for temporary files, where the job has no `/tmp` of its own.
-    pub(crate) scratch: Option<Octets>,
+    pub(crate) scratch: Option<UnixBytes>,
     /// Try the confines instead of running a command.
     pub(crate) probe: Option<ProbePlan>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct OrderedRoot {
-    pub(crate) path: Octets,
+    pub(crate) path: UnixBytes,
     pub(crate) writable: bool,
 }
 
 /// The control groups that count for this job.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Counting {
+pub(crate) struct CountingGroups {
     /// Files to write one's process id to.
-    pub(crate) join: Vec<Octets>,
+    pub(crate) join: Vec<UnixBytes>,
     /// What bounds the processes, such as `cgroup1`.
     pub(crate) processes: Option<String>,
     /// What bounds the memory.
@@ -81,12 +81,12 @@ pub(crate) enum LauncherMessage {
 /// Bytes that are nearly always text: paths and arguments of a Unix system. Text in JSON, else a list of numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Octets {
+pub(crate) enum UnixBytes {
     Text(String),
     Raw(Vec<u8>),
 }
 
-impl Octets {
+impl UnixBytes {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Text(text) => text.as_bytes(),
@@ -99,7 +99,7 @@ impl Octets {
     }
 }
 
-impl From<OsString> for Octets {
+impl From<OsString> for UnixBytes {
     fn from(value: OsString) -> Self {
         match String::from_utf8(value.into_vec()) {
             Ok(text) => Self::Text(text),
@@ -108,7 +108,7 @@ impl From<OsString> for Octets {
     }
 }
 
-impl From<PathBuf> for Octets {
+impl From<PathBuf> for UnixBytes {
     fn from(value: PathBuf) -> Self {
         value.into_os_string().into()
     }
@@ -154,9 +154,9 @@ mod tests {
     #[test]
     fn octets_survive_whatever_they_are() {
         for bytes in [b"/plain".to_vec(), vec![b'/', 0xff, 0xfe], Vec::new()] {
-            let octets = Octets::from(OsString::from_vec(bytes.clone()));
+            let octets = UnixBytes::from(OsString::from_vec(bytes.clone()));
             let text = serde_json::to_string(&octets).unwrap();
-            let back: Octets = serde_json::from_str(&text).unwrap();
+            let back: UnixBytes = serde_json::from_str(&text).unwrap();
             assert_eq!(back.bytes(), bytes, "{text}");
         }
     }

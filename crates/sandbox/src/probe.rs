@@ -11,26 +11,26 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
-use crate::message::Octets;
+use crate::message::UnixBytes;
 use crate::sys;
 
 /// What there is to try on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ProbePlan {
     /// A directory of the host's that is no root.
-    pub(crate) outside: Octets,
+    pub(crate) outside: UnixBytes,
     /// A writable root.
-    pub(crate) inside: Octets,
+    pub(crate) inside: UnixBytes,
     /// Its own directory for temporary files, where it has one.
-    pub(crate) temporary: Option<Octets>,
+    pub(crate) temporary: Option<UnixBytes>,
     /// A file in it that is masked.
-    pub(crate) masked: Octets,
+    pub(crate) masked: UnixBytes,
     /// A file in it that is protected.
-    pub(crate) protected: Octets,
+    pub(crate) protected: UnixBytes,
     /// The host listens there.
     pub(crate) tcp: Option<SocketAddr>,
     /// And there.
-    pub(crate) socket: Octets,
+    pub(crate) socket: UnixBytes,
     pub(crate) host: u32,
     /// When it started, as the kernel counts: inside there may be another process of that number.
     pub(crate) host_started: u64,
@@ -120,7 +120,7 @@ pub(crate) fn try_everything(plan: &ProbePlan) {
     }
 }
 
-fn write_temporary(place: Option<&Octets>) -> Result<(), Errno> {
+fn write_temporary(place: Option<&UnixBytes>) -> Result<(), Errno> {
     place.map_or(Err(Errno::NOENT), |place| {
         write(&place.path().join("written"))
     })

@@ -9,7 +9,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use toolpost_model::AppliedSandbox;
 
 use crate::job::CommandExit;
-use crate::launcher::Charge;
+use crate::launcher::JobRemainsGuard;
 use crate::message::{LauncherMessage, TERMINATE, take_frame};
 use crate::undertaker::HEAD_START;
 
@@ -24,11 +24,11 @@ const SIGKILL: i32 = 9;
 #[derive(Debug)]
 pub struct SandboxedProcess {
     // Dropped first, which tells the launcher to end; the charge is cleared up after that.
-    control: Control,
+    control: LauncherChannel,
     streams: ProcessStreams,
     applied: AppliedSandbox,
     ended: Option<CommandExit>,
-    charge: Charge,
+    charge: JobRemainsGuard,
 }
 
 /// The command's standard streams, the host's ends.
@@ -65,13 +65,13 @@ impl ProcessStreams {
 
 /// The host's end of the launcher's standard input.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct LauncherChannel {
     stream: UnixStream,
     /// Kept here, so that a wait that is given up loses nothing.
     inbox: Vec<u8>,
 }
 
-impl Control {
+impl LauncherChannel {
     pub(crate) fn new(stream: UnixStream) -> Self {
         Self {
             stream,
@@ -97,8 +97,8 @@ impl Control {
 
 impl SandboxedProcess {
     pub(crate) fn new(
-        charge: Charge,
-        control: Control,
+        charge: JobRemainsGuard,
+        control: LauncherChannel,
         streams: ProcessStreams,
         applied: AppliedSandbox,
     ) -> Self {

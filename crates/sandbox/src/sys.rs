@@ -56,7 +56,7 @@ pub(crate) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
 pub(crate) fn restrict_mount(
     mount: impl AsFd,
     set: MountAttrFlags,
-    depth: Depth,
+    depth: MountDepth,
 ) -> Result<(), Errno> {
     let attributes = libc::mount_attr {
         attr_set: u64::from(set.bits()),
@@ -65,8 +65,8 @@ pub(crate) fn restrict_mount(
         userns_fd: 0,
     };
     let recursive = match depth {
-        Depth::Itself => 0,
-        Depth::AllBeneath => libc::AT_RECURSIVE,
+        MountDepth::Itself => 0,
+        MountDepth::AllBeneath => libc::AT_RECURSIVE,
     };
     // SAFETY: the kernel reads the structure of the size given and keeps no pointer.
     let result = unsafe {
@@ -84,7 +84,7 @@ pub(crate) fn restrict_mount(
 
 /// How far attributes of a mount reach.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub(crate) enum MountDepth {
     Itself,
     AllBeneath,
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::machine::{Leaf, Scratch};
+use crate::machine::{JobCgroup, ScratchFolder};
 
 /// A launcher kills what it keeps, and ends, when the host lets go of it. It also collects the dead, so nobody helps
 /// it before it has had this long.
@@ -20,14 +20,14 @@ const GIVE_UP: Duration = Duration::from_secs(60);
 
 /// What is left of a job when nobody wants it any more.
 #[derive(Debug)]
-pub(crate) struct Remains {
+pub(crate) struct JobRemains {
     pub(crate) launcher: Child,
-    pub(crate) leaf: Leaf,
+    pub(crate) leaf: JobCgroup,
     #[expect(
         dead_code,
         reason = "it removes its directory when dropped, and that is all it is kept for"
     )]
-    pub(crate) scratch: Option<Scratch>,
+    pub(crate) scratch: Option<ScratchFolder>,
 }
 
 /// The end of a host waits this long for the thread. A process that exits earlier leaves control groups behind until
@@ -36,19 +36,19 @@ const LAST_WAIT: Duration = Duration::from_secs(2);
 
 /// Hands remains to the thread. The last clone that is dropped waits for the thread to clear up.
 #[derive(Clone, Debug)]
-pub(crate) struct Undertaker {
+pub(crate) struct JobUndertaker {
     thread: Arc<ClearingThread>,
 }
 
 #[derive(Debug)]
 struct ClearingThread {
     /// `None` only while it is dropped.
-    inbox: Option<Sender<Remains>>,
+    inbox: Option<Sender<JobRemains>>,
     /// Disconnected when the thread has ended. A `JoinHandle` can be waited for only without a limit.
     ended: Mutex<Receiver<()>>,
 }
 
-impl Undertaker {
+impl JobUndertaker {
     pub(crate) fn new() -> Self {
         let (inbox, remains) = mpsc::channel();
         let (running, ended) = mpsc::channel();
@@ -67,12 +67,12 @@ impl Undertaker {
         }
     }
 
-    pub(crate) fn take(&self, remains: Remains) {
+    pub(crate) fn take(&self, remains: JobRemains) {
         let Some(inbox) = &self.thread.inbox else {
             return;
         };
         if let Err(mpsc::SendError(remains)) = inbox.send(remains) {
-            let mut case = Case::new(remains);
+            let mut case = UndertakerCase::new(remains);
             while !case.is_closed() {
                 std::thread::sleep(BETWEEN_LOOKS);
             }
@@ -90,14 +90,14 @@ impl Drop for ClearingThread {
     }
 }
 
-struct Case {
-    remains: Remains,
+struct UndertakerCase {
+    remains: JobRemains,
     opened: Instant,
     has_ended: bool,
 }
 
-impl Case {
-    fn new(remains: Remains) -> Self {
+impl UndertakerCase {
+    fn new(remains: JobRemains) -> Self {
         Self {
             remains,
             opened: Instant::now(),
@@ -121,15 +121,15 @@ impl Case {
     }
 }
 
-fn clear_up(inbox: &Receiver<Remains>) {
-    let mut open: Vec<Case> = Vec::new();
+fn clear_up(inbox: &Receiver<JobRemains>) {
+    let mut open: Vec<UndertakerCase> = Vec::new();
     loop {
         let next = match open.is_empty() {
             true => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
             false => inbox.recv_timeout(BETWEEN_LOOKS),
         };
         match next {
-            Ok(remains) => open.push(Case::new(remains)),
+            Ok(remains) => open.push(UndertakerCase::new(remains)),
             Err(RecvTimeoutError::Disconnected) if open.is_empty() => return,
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(BETWEEN_LOOKS),
             Err(RecvTimeoutError::Timeout) => {}

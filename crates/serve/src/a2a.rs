@@ -28,7 +28,7 @@ use toolpost_config::{A2aConfig, A2aEvents};
 use toolpost_core::{Host, JournalError};
 
 use crate::{http::HttpProblem, streams::OpenStreams};
-use tasks::Tasks;
+use tasks::TaskShelf;
 
 /// Where others read what this agent is. Answered without a token, in few words.
 pub(crate) const CARD: &str = "/.well-known/agent-card.json";
@@ -38,7 +38,7 @@ pub(crate) struct A2aServerFace {
     host: Host,
     config: A2aConfig,
     body_limit: usize,
-    tasks: Tasks,
+    tasks: TaskShelf,
     streams: OpenStreams,
     /// Streams and answers that wait end with this.
     closing: CancellationToken,
@@ -56,7 +56,7 @@ impl A2aServerFace {
             host,
             config,
             body_limit,
-            tasks: Tasks::default(),
+            tasks: TaskShelf::default(),
             streams,
             closing,
         })

@@ -45,7 +45,7 @@ pub(crate) use relayed::A2eRelay;
 pub(crate) use stdio::{InputLine, converse, converse_joined, read_lines};
 
 use crate::streams::OpenStreams;
-use capability::Registry;
+use capability::CapabilityRegistry;
 use conversation::A2eConversation;
 use sessions::A2eHttpSessions;
 use tools::ToolsCapability;
@@ -94,7 +94,7 @@ impl Default for ToolsEntry {
 /// What all sessions share.
 pub(crate) struct A2eServerFace {
     host: Host,
-    registry: Registry,
+    registry: CapabilityRegistry,
     settings: A2eFaceSettings,
     /// Tells the events of this life of the host from those of another.
     epoch: String,
@@ -129,7 +129,7 @@ impl A2eServerFace {
             .away_for()
             .min(settings.unattended.unwrap_or(Duration::MAX));
         let epoch = Uuid::new_v4().simple().to_string().split_off(24);
-        let registry = Registry::new(capabilities, tools, &settings.plugins);
+        let registry = CapabilityRegistry::new(capabilities, tools, &settings.plugins);
         Arc::new(Self {
             host,
             registry,

@@ -30,7 +30,7 @@ pub(crate) struct AdmittedCaller {
 }
 
 /// Decides who a request comes from.
-pub(crate) enum Door {
+pub(crate) enum RequestAuthenticator {
     /// A network listener.
     Network {
         tokens: Vec<KnownToken>,
@@ -89,7 +89,7 @@ impl KnownToken {
     }
 }
 
-impl Door {
+impl RequestAuthenticator {
     /// The door of an agent over stdio. It needs a token only where there is one for it; a configured one may name
     /// somebody else.
     pub(crate) fn of_stdio(configured: &[TokenConfig], token: Option<&str>) -> Self {

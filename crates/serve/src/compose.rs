@@ -36,7 +36,7 @@ use toolpost_store::{
 };
 
 use crate::{
-    auth::Door,
+    auth::RequestAuthenticator,
     feed,
     http::{RequestGate, RequestLimits, RouteState, ServerStatus, plain_routes},
     listen,
@@ -217,11 +217,15 @@ impl OpenedHost {
                 patience: Duration::MAX,
             },
             about: Arc::clone(&self.about),
-            feed: Arc::new(feed::Hub::new(places)),
+            feed: Arc::new(feed::FeedHub::new(places)),
             closing: CancellationToken::new(),
         });
         let refused = Arc::clone(&self.about.refused);
-        listen::serve_in_memory(RequestGate::new(routes, refused, Door::CommandLine))
+        listen::serve_in_memory(RequestGate::new(
+            routes,
+            refused,
+            RequestAuthenticator::CommandLine,
+        ))
     }
 }
 

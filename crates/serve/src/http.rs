@@ -45,7 +45,7 @@ pub(crate) struct RouteState {
     pub(crate) host: Host,
     pub(crate) limits: RequestLimits,
     pub(crate) about: Arc<ServerStatus>,
-    pub(crate) feed: Arc<feed::Hub>,
+    pub(crate) feed: Arc<feed::FeedHub>,
     /// Streams that would go on for ever end with this.
     pub(crate) closing: CancellationToken,
 }

@@ -50,12 +50,12 @@ use asked::{McpMethod, McpRequest};
 use companions::CompanionListKind;
 use exchange::{ExchangeOutlet, ExchangeResult};
 use fault::McpFault;
-use listing::Lists;
-use offers::Clashes;
+use listing::ToolListCache;
+use offers::AddressClashes;
 use peer::McpPeer;
-use rounds::Rounds;
+use rounds::WaitingRounds;
 use sessions::McpHttpSessions;
-use subscriptions::Subscriptions;
+use subscriptions::ResourceSubscriptions;
 use wire::McpReply;
 
 /// How often sessions and waiting requests are looked through.
@@ -75,10 +75,10 @@ pub(crate) struct McpServerFace {
     host: Host,
     settings: McpFaceSettings,
     sessions: McpHttpSessions,
-    rounds: Rounds,
-    lists: Lists,
-    subscriptions: Subscriptions,
-    clashes: Clashes,
+    rounds: WaitingRounds,
+    lists: ToolListCache,
+    subscriptions: ResourceSubscriptions,
+    clashes: AddressClashes,
     streams: OpenStreams,
     /// Streams that would go on for ever end with this.
     closing: CancellationToken,
@@ -95,10 +95,10 @@ impl McpServerFace {
             host,
             settings,
             sessions: McpHttpSessions::default(),
-            rounds: Rounds::default(),
-            lists: Lists::default(),
-            subscriptions: Subscriptions::default(),
-            clashes: Clashes::default(),
+            rounds: WaitingRounds::default(),
+            lists: ToolListCache::default(),
+            subscriptions: ResourceSubscriptions::default(),
+            clashes: AddressClashes::default(),
             streams,
             closing,
         })

@@ -102,7 +102,7 @@ impl fmt::Display for RemoteNetwork {
 }
 
 /// The refusals of one address.
-struct Refusals {
+struct AddressRefusals {
     /// In a row, for the delay.
     streak: u32,
     last: Instant,
@@ -114,7 +114,7 @@ struct Refusals {
 
 #[derive(Default)]
 struct RefusalTable {
-    by_network: HashMap<RemoteNetwork, Refusals>,
+    by_network: HashMap<RemoteNetwork, AddressRefusals>,
     /// Lines since the log was last looked after.
     lines: usize,
 }
@@ -197,7 +197,7 @@ impl RefusalTable {
         } else {
             RemoteNetwork::Others
         };
-        let refusals = self.by_network.entry(network).or_insert(Refusals {
+        let refusals = self.by_network.entry(network).or_insert(AddressRefusals {
             streak: 0,
             last: now,
             untold: 0,
@@ -242,7 +242,7 @@ impl RefusalTable {
     }
 }
 
-impl Refusals {
+impl AddressRefusals {
     fn is_due(&self, now: Instant) -> bool {
         self.told
             .is_none_or(|told| now.duration_since(told) >= LOG_EVERY)

@@ -25,7 +25,7 @@ use toolpost_store::{
 use crate::{
     a2a,
     a2e::{self, A2eCapability, ToolsEntry},
-    auth::{CallerAuthentication, Door, KnownToken},
+    auth::{CallerAuthentication, KnownToken, RequestAuthenticator},
     compose::{
         ApprovalAudience, ComposedHost, HostParts, ModulesHandover, NativeHandover, StartError,
         host_on, open_data_dir,
@@ -229,7 +229,7 @@ impl ServerBuilder {
         let mut parts = std::mem::take(&mut self.parts);
         parts.asked = ApprovalAudience::Operators;
         let streams = OpenStreams::new(config.limits.shares.divide(config.limits.streams as u64));
-        let feed = Arc::new(feed::Hub::new(streams.clone()));
+        let feed = Arc::new(feed::FeedHub::new(streams.clone()));
         parts.witness(Arc::clone(&feed));
         let ComposedHost { host, python } = host_on(config, data_dir.as_deref(), parts).await?;
         let settings = a2e::A2eFaceSettings {
@@ -343,7 +343,7 @@ impl ServerBuilder {
         StartSettings::new(&self.parts.native, &own_parts)
     }
 
-    fn network_door(&self, token: Option<&str>) -> Door {
+    fn network_door(&self, token: Option<&str>) -> RequestAuthenticator {
         let mut tokens: Vec<KnownToken> = self
             .config
             .tokens
@@ -351,7 +351,7 @@ impl ServerBuilder {
             .map(KnownToken::configured)
             .collect();
         tokens.extend(token.map(|token| KnownToken::of(token, Principal::agent("agent"))));
-        Door::Network {
+        RequestAuthenticator::Network {
             tokens,
             open: matches!(self.access, CallerAuthentication::Open),
             hosts: self.config.http.allowed_hosts.clone(),
@@ -435,7 +435,7 @@ impl Server {
         self.protocols.a2e.plugins()
     }
 
-    fn open_face(&mut self, listener: SocketListener, door: Door) {
+    fn open_face(&mut self, listener: SocketListener, door: RequestAuthenticator) {
         let routes = server_routes(self.routes.clone(), &self.protocols);
         let refused = Arc::clone(&self.routes.about.refused);
         let gate = RequestGate::new(routes, refused, door);
@@ -458,7 +458,7 @@ impl Server {
         data_dir.clear_socket().map_err(failed)?;
         let listener = UnixListener::bind(&path).map_err(failed)?;
         data_dir.guard_socket().map_err(failed)?;
-        self.open_face(SocketListener::Unix(listener), Door::Socket);
+        self.open_face(SocketListener::Unix(listener), RequestAuthenticator::Socket);
         self.socket = Some(path);
         Ok(())
     }
@@ -493,7 +493,10 @@ impl Server {
         input: impl Read + Send + 'static,
         output: impl Write + Send + 'static,
     ) {
-        let door = Arc::new(Door::of_stdio(&self.tokens, self.token.as_deref()));
+        let door = Arc::new(RequestAuthenticator::of_stdio(
+            &self.tokens,
+            self.token.as_deref(),
+        ));
         a2e::converse(&self.protocols.a2e, &door, input, output).await;
     }
 

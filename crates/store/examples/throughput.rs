@@ -9,7 +9,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use toolpost_core::{Facets, Journal, Record, RecordKind, Strength};
+use toolpost_core::{AppendStrength, Facets, Journal, Record, RecordKind};
 use toolpost_model::{InvocationId, Outcome, SessionId};
 use toolpost_store::{JournalOptions, JournalReader, SqliteJournal};
 
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Failure> {
         "{:>10} {:>9} {:>10} {:>9} {:>9} {:>9}",
         "strength", "appenders", "rows/s", "p50 µs", "p99 µs", "max ms"
     );
-    for strength in [Strength::Committed, Strength::Synced] {
+    for strength in [AppendStrength::Committed, AppendStrength::Synced] {
         for appenders in [1, 16, 64, 256] {
             let folder = tempfile::tempdir_in(&folder)?;
             measure(&folder.path().join("journal.db"), strength, appenders).await?;
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Failure> {
     measure_alone(&folder.path().join("journal.db")).await
 }
 
-async fn measure(path: &Path, strength: Strength, appenders: usize) -> Result<(), Failure> {
+async fn measure(path: &Path, strength: AppendStrength, appenders: usize) -> Result<(), Failure> {
     let journal = Arc::new(SqliteJournal::open(
         path,
         JournalOptions {
@@ -68,7 +68,7 @@ async fn measure(path: &Path, strength: Strength, appenders: usize) -> Result<()
 
 async fn append_until(
     journal: Arc<SqliteJournal>,
-    strength: Strength,
+    strength: AppendStrength,
     end: Instant,
 ) -> Result<Vec<Duration>, Failure> {
     let mut times = Vec::new();
@@ -114,7 +114,7 @@ async fn measure_alone(path: &Path) -> Result<(), Failure> {
         ids.extend(records.iter().filter_map(|record| record.invocation_id));
         let appends: Vec<_> = records
             .into_iter()
-            .map(|record| journal.append(record, Strength::Committed))
+            .map(|record| journal.append(record, AppendStrength::Committed))
             .collect();
         for append in appends {
             append.await?;

@@ -17,7 +17,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::disk::{self, LineFile, PathKind, Privacy};
+use crate::disk::{self, FilePrivacy, LineFile, PathKind};
 
 pub use writer::AuditWriter;
 
@@ -95,11 +95,11 @@ pub enum AuditLogError {
 pub struct AuditLog {
     path: PathBuf,
     rotation: AuditRotation,
-    current: Mutex<Current>,
+    current: Mutex<AuditLogFile>,
 }
 
 /// The file that lines go to.
-struct Current {
+struct AuditLogFile {
     file: LineFile,
     /// When it was last seen in its place; `None` where there is reason to look at once.
     seen: Option<Instant>,
@@ -109,7 +109,7 @@ struct Current {
     torn: bool,
 }
 
-impl Current {
+impl AuditLogFile {
     fn new(file: LineFile) -> Self {
         Self {
             file,
@@ -126,7 +126,7 @@ impl AuditLog {
     pub fn open(path: &Path, rotation: AuditRotation) -> Result<Self, AuditLogError> {
         let path = disk::absolute(path).map_err(failed("find", path))?;
         make_folder(&path)?;
-        let current = Mutex::new(Current::new(open_file(&path)?));
+        let current = Mutex::new(AuditLogFile::new(open_file(&path)?));
         Ok(Self {
             path,
             rotation,
@@ -151,7 +151,7 @@ impl AuditLog {
         let mut current = self.current.lock();
         self.follow(&mut current)?;
         self.make_room(&mut current, line.len() as u64)?;
-        let write = |current: &Current| {
+        let write = |current: &AuditLogFile| {
             if current.torn {
                 current.file.end_last_line()?;
             }
@@ -163,7 +163,7 @@ impl AuditLog {
     }
 
     /// Opens the file anew where it is no longer in its place.
-    fn follow(&self, current: &mut Current) -> Result<(), AuditLogError> {
+    fn follow(&self, current: &mut AuditLogFile) -> Result<(), AuditLogError> {
         if current.seen.is_some_and(|seen| seen.elapsed() < PAUSE) {
             return Ok(());
         }
@@ -174,14 +174,14 @@ impl AuditLog {
         {
             current.seen = Some(Instant::now());
         } else {
-            *current = Current::new(open_file(&self.path)?);
+            *current = AuditLogFile::new(open_file(&self.path)?);
         }
         Ok(())
     }
 
     /// Begins a new file where the line would not fit. A log that cannot be moved aside grows on: too large
     /// a file is better than a line that is not there.
-    fn make_room(&self, current: &mut Current, more: u64) -> Result<(), AuditLogError> {
+    fn make_room(&self, current: &mut AuditLogFile, more: u64) -> Result<(), AuditLogError> {
         let length = current
             .file
             .length()
@@ -199,7 +199,7 @@ impl AuditLog {
     }
 
     /// Moves the file aside, which had this length when it was found to be full.
-    fn rotate(&self, current: &mut Current, full: u64) -> Result<(), AuditLogError> {
+    fn rotate(&self, current: &mut AuditLogFile, full: u64) -> Result<(), AuditLogError> {
         let moving = |error| failed("move", &self.path)(error);
         // Another process may be at the same. Whoever comes second must not move the new file, too.
         if !current.file.try_lock().map_err(moving)? {
@@ -207,7 +207,7 @@ impl AuditLog {
             return Ok(());
         }
         if !current.file.is_at(&self.path).map_err(moving)? {
-            *current = Current::new(open_file(&self.path)?);
+            *current = AuditLogFile::new(open_file(&self.path)?);
             return Ok(());
         }
         let kept = self.rotation.backup_count > 0;
@@ -291,11 +291,11 @@ fn open_file(path: &Path) -> Result<LineFile, AuditLogError> {
         return Err(AuditLogError::NotAFile { path: at() });
     }
     match file.privacy().map_err(failed("look at", path))? {
-        Privacy::OwnedBy(owner) => return Err(AuditLogError::OtherOwner { path: at(), owner }),
-        Privacy::OpenToOthers(mode) if mode & 0o022 != 0 => {
+        FilePrivacy::OwnedBy(owner) => return Err(AuditLogError::OtherOwner { path: at(), owner }),
+        FilePrivacy::OpenToOthers(mode) if mode & 0o022 != 0 => {
             return Err(AuditLogError::WritableByOthers { path: at(), mode });
         }
-        Privacy::OpenToOthers(_) | Privacy::Private => {}
+        FilePrivacy::OpenToOthers(_) | FilePrivacy::Private => {}
     }
     file.end_last_line().map_err(failed("write to", path))?;
     Ok(file)

@@ -22,7 +22,7 @@ use crate::{
     data_dir::DataDir,
     disk::{self, contents},
 };
-use quota::{Quota, room_of};
+use quota::{BlobQuota, room_of};
 use writing::DiskBlobWriter;
 
 /// How much is kept, and how long.
@@ -61,7 +61,7 @@ impl WeakBlobs {
 struct DiskBlobState {
     files: BlobFiles,
     options: BlobOptions,
-    quota: Quota,
+    quota: BlobQuota,
     /// Held while a file gets its name or goes, so that none goes that was just found to be there already.
     naming: Mutex<()>,
 }
@@ -89,7 +89,7 @@ impl DiskBlobs {
             Ok(used)
         };
         let used = prepare().map_err(|source| BlobsError { path, source })?;
-        let quota = Quota::new(options.total, used);
+        let quota = BlobQuota::new(options.total, used);
         Ok(Self(Arc::new(DiskBlobState {
             files,
             options,

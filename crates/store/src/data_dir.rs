@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::disk::{self, DirectoryHandle, Lock, PathKind, Privacy};
+use crate::disk::{self, DirectoryHandle, FileLock, FilePrivacy, PathKind};
 
 /// A socket's address holds 108 bytes on Linux, the closing zero among them.
 const LONGEST_SOCKET_PATH: usize = 107;
@@ -87,7 +87,7 @@ pub struct DataDir {
     root: PathBuf,
     /// Keeps the short path to the socket good.
     directory: DirectoryHandle,
-    lock: Option<Lock>,
+    lock: Option<FileLock>,
     /// How long nobody had held it when it was locked.
     unattended: Option<Duration>,
 }
@@ -117,14 +117,14 @@ impl DataDir {
         }
         let directory = DirectoryHandle::open(&root).map_err(failed("open", &root))?;
         match directory.privacy().map_err(failed("look at", &root))? {
-            Privacy::Private => Ok(Self {
+            FilePrivacy::Private => Ok(Self {
                 root,
                 directory,
                 lock: None,
                 unattended: None,
             }),
-            Privacy::OwnedBy(owner) => Err(DataDirError::OtherOwner { path: root, owner }),
-            Privacy::OpenToOthers(mode) => Err(DataDirError::OpenToOthers { path: root, mode }),
+            FilePrivacy::OwnedBy(owner) => Err(DataDirError::OtherOwner { path: root, owner }),
+            FilePrivacy::OpenToOthers(mode) => Err(DataDirError::OpenToOthers { path: root, mode }),
         }
     }
 
@@ -146,7 +146,7 @@ impl DataDir {
     pub fn running_pid(path: &Path) -> Option<u32> {
         let lock = path.join("lock");
         for _ in 0..LOCK_TRIES {
-            if !Lock::is_held(&lock).unwrap_or(false) {
+            if !FileLock::is_held(&lock).unwrap_or(false) {
                 return None;
             }
             // A host that starts locks first and signs then.
@@ -158,13 +158,13 @@ impl DataDir {
         None
     }
 
-    fn take_lock(&self) -> Result<Lock, DataDirError> {
+    fn take_lock(&self) -> Result<FileLock, DataDirError> {
         let path = self.root.join("lock");
         for attempt in 0..LOCK_TRIES {
             if attempt > 0 {
                 thread::sleep(LOCK_PAUSE);
             }
-            if let Some(lock) = Lock::try_exclusive(&path).map_err(failed("lock", &path))? {
+            if let Some(lock) = FileLock::try_exclusive(&path).map_err(failed("lock", &path))? {
                 lock.note(&std::process::id().to_string())
                     .map_err(failed("write", &path))?;
                 return Ok(lock);

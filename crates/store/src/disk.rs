@@ -25,7 +25,7 @@ use rustix::{fs::OFlags, process::geteuid};
 const LONGEST_SMALL_FILE: u64 = 4 << 20;
 
 /// Whom a file or directory belongs to, and who else gets in.
-pub(crate) enum Privacy {
+pub(crate) enum FilePrivacy {
     /// Ours alone.
     Private,
     /// Another user's.
@@ -34,14 +34,14 @@ pub(crate) enum Privacy {
     OpenToOthers(u32),
 }
 
-fn privacy(metadata: &fs::Metadata) -> Privacy {
+fn privacy(metadata: &fs::Metadata) -> FilePrivacy {
     let others = metadata.mode() & 0o7777;
     if metadata.uid() != geteuid().as_raw() {
-        Privacy::OwnedBy(metadata.uid())
+        FilePrivacy::OwnedBy(metadata.uid())
     } else if others & 0o077 != 0 {
-        Privacy::OpenToOthers(others)
+        FilePrivacy::OpenToOthers(others)
     } else {
-        Privacy::Private
+        FilePrivacy::Private
     }
 }
 
@@ -128,7 +128,7 @@ impl DirectoryHandle {
         ))
     }
 
-    pub(crate) fn privacy(&self) -> io::Result<Privacy> {
+    pub(crate) fn privacy(&self) -> io::Result<FilePrivacy> {
         Ok(privacy(&self.0.metadata()?))
     }
 
@@ -171,12 +171,15 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// A small file's bytes and who can get at them; `None` where there is no file.
-pub(crate) fn read_small(path: &Path) -> io::Result<Option<(Vec<u8>, Privacy)>> {
+pub(crate) fn read_small(path: &Path) -> io::Result<Option<(Vec<u8>, FilePrivacy)>> {
     read_bounded(path, LONGEST_SMALL_FILE)
 }
 
 /// The same of a file that may be larger. Of one that is larger still, only the beginning.
-pub(crate) fn read_bounded(path: &Path, longest: u64) -> io::Result<Option<(Vec<u8>, Privacy)>> {
+pub(crate) fn read_bounded(
+    path: &Path,
+    longest: u64,
+) -> io::Result<Option<(Vec<u8>, FilePrivacy)>> {
     let Some(file) = open_existing(path)? else {
         return Ok(None);
     };
@@ -262,9 +265,9 @@ fn sync_parent(path: &Path) -> io::Result<()> {
 }
 
 /// A lock on a file of its own, held until dropped; the file keeps the holder's process id.
-pub(crate) struct Lock(File);
+pub(crate) struct FileLock(File);
 
-impl Lock {
+impl FileLock {
     /// `None` where somebody else holds it.
     pub(crate) fn try_exclusive(path: &Path) -> io::Result<Option<Self>> {
         let file = open_lock(path)?;
@@ -347,7 +350,7 @@ impl LineFile {
         Ok(self.0.metadata()?.is_file())
     }
 
-    pub(crate) fn privacy(&self) -> io::Result<Privacy> {
+    pub(crate) fn privacy(&self) -> io::Result<FilePrivacy> {
         Ok(privacy(&self.0.metadata()?))
     }
 

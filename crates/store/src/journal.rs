@@ -21,8 +21,8 @@ use std::{
 };
 
 use toolpost_core::{
-    Journal, JournalError, JournalHead, PrunedRange, Query, Record, RetentionCut, SessionPage,
-    StoredRecord, Strength,
+    AppendStrength, Journal, JournalError, JournalHead, PrunedRange, Query, Record, RetentionCut,
+    SessionPage, StoredRecord,
 };
 use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId};
 
@@ -30,7 +30,7 @@ pub use row::JournalReadError;
 pub(crate) use row::{decode, stored_hash};
 pub(crate) use schema::{has_facets, open_for_reading, schema_differences};
 
-use reads::{Lookups, Scans};
+use reads::{LongScans, PointLookups};
 use writer::JournalWriter;
 
 /// What the operator may set.
@@ -133,8 +133,8 @@ pub enum JournalOpenError {
 pub struct SqliteJournal {
     // Dropped in this order. The writer is the last to go, as the last connection removes the log, and a
     // connection that only reads could not.
-    lookups: Lookups,
-    scans: Scans,
+    lookups: PointLookups,
+    scans: LongScans,
     writer: JournalWriter,
     max_bytes: u64,
 }
@@ -144,9 +144,9 @@ impl SqliteJournal {
     pub fn open(path: &Path, options: JournalOptions) -> Result<Self, JournalOpenError> {
         let connection = schema::open_for_writing(path, options.max_bytes)?;
         let writer = JournalWriter::start(connection, path, options.max_bytes)?;
-        let lookups = Lookups::new(open_for_reading(path)?);
+        let lookups = PointLookups::new(open_for_reading(path)?);
         let scans =
-            Scans::start(open_for_reading(path)?).map_err(|source| JournalOpenError::Io {
+            LongScans::start(open_for_reading(path)?).map_err(|source| JournalOpenError::Io {
                 path: path.to_path_buf(),
                 source,
             })?;
@@ -163,7 +163,7 @@ impl Journal for SqliteJournal {
     fn append(
         &self,
         record: Record,
-        strength: Strength,
+        strength: AppendStrength,
     ) -> BoxFuture<'_, Result<u64, JournalError>> {
         self.writer.append(record, strength)
     }

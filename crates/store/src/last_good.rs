@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     data_dir::DataDir,
-    disk::{self, Lock, Privacy},
+    disk::{self, FileLock, FilePrivacy},
 };
 
 /// The texts of one data directory. Each is at most as large as a configuration file may be.
@@ -47,7 +47,7 @@ pub enum LastGoodError {
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Texts {
+struct LastGoodTexts {
     /// By the path of the file, as it can be shown: two that look the same are taken for the same.
     files: BTreeMap<String, String>,
 }
@@ -76,26 +76,26 @@ impl LastGood {
             .into_iter()
             .map(|(path, text)| (name_of(path), text.to_owned()))
             .collect();
-        let _turn = Lock::exclusive(&self.lock).map_err(self.failed("lock"))?;
+        let _turn = FileLock::exclusive(&self.lock).map_err(self.failed("lock"))?;
         // A damaged one is replaced: what it kept is worth nothing, and what there is now can be read.
         if self.load().is_ok_and(|known| known.files == files) {
             return Ok(());
         }
-        let text = serde_json::to_vec(&Texts { files })
+        let text = serde_json::to_vec(&LastGoodTexts { files })
             .map_err(|error| self.failed("write")(io::Error::other(error)))?;
         disk::replace(&self.path, &text).map_err(self.failed("write"))
     }
 
-    fn load(&self) -> Result<Texts, LastGoodError> {
+    fn load(&self) -> Result<LastGoodTexts, LastGoodError> {
         let damaged = || LastGoodError::Damaged {
             path: self.path.clone(),
         };
         match disk::read_small(&self.path).map_err(self.failed("read"))? {
-            None => Ok(Texts::default()),
-            Some((bytes, Privacy::Private)) => {
+            None => Ok(LastGoodTexts::default()),
+            Some((bytes, FilePrivacy::Private)) => {
                 serde_json::from_slice(&bytes).map_err(|_| damaged())
             }
-            Some((_, Privacy::OwnedBy(_) | Privacy::OpenToOthers(_))) => Err(damaged()),
+            Some((_, FilePrivacy::OwnedBy(_) | FilePrivacy::OpenToOthers(_))) => Err(damaged()),
         }
     }
 

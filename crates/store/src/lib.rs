@@ -29,6 +29,6 @@ pub use rules::RulesFile;
 pub use token::{TokenError, load_or_create_token, load_token, new_token};
 pub use trust::{TrustEntry, TrustError, TrustStore};
 pub use verify::{
-    ArtifactCounts, ArtifactsPlace, Flaw, SealedHead, SealedHeadError, VerifyConclusion,
+    ArtifactCounts, ArtifactsPlace, JournalFlaw, SealedHead, SealedHeadError, VerifyConclusion,
     VerifyOptions, VerifyProblem, VerifyReport, VerifyStep,
 };

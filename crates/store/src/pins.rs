@@ -14,7 +14,7 @@ use toolpost_core::{PinStore, PinStoreError};
 
 use crate::{
     data_dir::DataDir,
-    disk::{self, Privacy},
+    disk::{self, FilePrivacy},
 };
 
 /// Room for the definitions of thousands of tools.
@@ -81,8 +81,8 @@ impl PinStore for PinFiles {
             .map_err(|error| failed(source, "read", &path, &error))?;
         let bytes = match read {
             None => return Ok(None),
-            Some((bytes, Privacy::Private)) => bytes,
-            Some((_, Privacy::OwnedBy(_) | Privacy::OpenToOthers(_))) => {
+            Some((bytes, FilePrivacy::Private)) => bytes,
+            Some((_, FilePrivacy::OwnedBy(_) | FilePrivacy::OpenToOthers(_))) => {
                 return Err(unreliable("can be reached by other users"));
             }
         };

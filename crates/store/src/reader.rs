@@ -38,7 +38,7 @@ pub enum SealError {
 pub struct CallPages<'a> {
     connection: &'a Connection,
     query: Query,
-    lag: facet::Lag,
+    lag: facet::FacetLag,
 }
 
 impl CallPages<'_> {
@@ -126,7 +126,7 @@ impl JournalReader {
         if !has_facets(&self.connection)? {
             return Err(JournalReadError::OlderFormat);
         }
-        let lag = facet::Lag::read(&self.connection, &query)?;
+        let lag = facet::FacetLag::read(&self.connection, &query)?;
         Ok(CallPages {
             connection: &self.connection,
             query,

@@ -13,7 +13,7 @@ use toolpost_core::{RememberedRule, RuleStore, RuleStoreError};
 
 use crate::{
     data_dir::DataDir,
-    disk::{self, Lock, Privacy},
+    disk::{self, FileLock, FilePrivacy},
 };
 
 /// More than anybody says yes to, and well within what a small file may hold.
@@ -51,17 +51,19 @@ impl RulesFile {
     fn read(&self) -> Result<RulesFileBody, RuleStoreError> {
         match disk::read_small(&self.path).map_err(|source| self.failed("read", source))? {
             None => Ok(RulesFileBody::default()),
-            Some((bytes, Privacy::Private)) => serde_json::from_slice(&bytes).map_err(|source| {
-                let reason = format!(
-                    "`{}` is damaged: {source}; mend it or delete it",
-                    self.path.display()
-                );
-                RuleStoreError {
-                    reason,
-                    source: Some(source.into()),
-                }
-            }),
-            Some((_, Privacy::OwnedBy(_) | Privacy::OpenToOthers(_))) => {
+            Some((bytes, FilePrivacy::Private)) => {
+                serde_json::from_slice(&bytes).map_err(|source| {
+                    let reason = format!(
+                        "`{}` is damaged: {source}; mend it or delete it",
+                        self.path.display()
+                    );
+                    RuleStoreError {
+                        reason,
+                        source: Some(source.into()),
+                    }
+                })
+            }
+            Some((_, FilePrivacy::OwnedBy(_) | FilePrivacy::OpenToOthers(_))) => {
                 let reason = format!(
                     "`{}` can be reached by other users; look at it, then `chmod 600` or delete it",
                     self.path.display()
@@ -78,7 +80,8 @@ impl RulesFile {
         &self,
         edit: impl FnOnce(&mut Vec<RememberedRule>) -> Result<bool, RuleStoreError>,
     ) -> Result<bool, RuleStoreError> {
-        let _turn = Lock::exclusive(&self.lock).map_err(|source| self.failed("lock", source))?;
+        let _turn =
+            FileLock::exclusive(&self.lock).map_err(|source| self.failed("lock", source))?;
         let mut listing = self.read()?;
         let changed = edit(&mut listing.rules)?;
         if changed {

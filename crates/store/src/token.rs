@@ -7,7 +7,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use crate::{
     data_dir::DataDir,
-    disk::{self, Privacy},
+    disk::{self, FilePrivacy},
 };
 
 /// Lets a scanner of leaked secrets, and a person, know it on sight.
@@ -108,9 +108,9 @@ pub fn load_token(data_dir: &DataDir) -> Result<Option<String>, TokenError> {
         }
     };
     match privacy {
-        Privacy::Private => {}
-        Privacy::OwnedBy(owner) => return Err(TokenError::OtherOwner { path, owner }),
-        Privacy::OpenToOthers(mode) => return Err(TokenError::OpenToOthers { path, mode }),
+        FilePrivacy::Private => {}
+        FilePrivacy::OwnedBy(owner) => return Err(TokenError::OtherOwner { path, owner }),
+        FilePrivacy::OpenToOthers(mode) => return Err(TokenError::OpenToOthers { path, mode }),
     }
     match std::str::from_utf8(&bytes).map(str::trim) {
         Ok(token) if is_token(token) => Ok(Some(token.to_owned())),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     data_dir::DataDir,
-    disk::{self, Lock, Privacy},
+    disk::{self, FileLock, FilePrivacy},
 };
 
 /// Why the list cannot be used. Whatever the reason, nothing is trusted then.
@@ -69,21 +69,21 @@ pub struct TrustEntry {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TrustListBody {
-    files: BTreeMap<String, Digest>,
+    files: BTreeMap<String, TrustDigest>,
 }
 
 /// Written as 64 hexadecimal digits, to be compared with `sha256sum` by eye.
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-struct Digest([u8; 32]);
+struct TrustDigest([u8; 32]);
 
-impl From<Digest> for String {
-    fn from(digest: Digest) -> Self {
+impl From<TrustDigest> for String {
+    fn from(digest: TrustDigest) -> Self {
         const_hex::encode(digest.0)
     }
 }
 
-impl TryFrom<String> for Digest {
+impl TryFrom<String> for TrustDigest {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -120,7 +120,7 @@ impl TrustStore {
     pub fn trust(&self, path: &Path, digest: &[u8; 32]) -> Result<(), TrustError> {
         let name = name_of(path)?;
         self.change(|files| {
-            files.insert(name, Digest(*digest));
+            files.insert(name, TrustDigest(*digest));
             true
         })?;
         Ok(())
@@ -149,7 +149,7 @@ impl TrustStore {
 
     /// What is trusted, by path.
     pub fn list(&self) -> Result<Vec<TrustEntry>, TrustError> {
-        let entry = |(path, digest): (String, Digest)| TrustEntry {
+        let entry = |(path, digest): (String, TrustDigest)| TrustEntry {
             path: path.into(),
             digest: digest.0,
         };
@@ -158,9 +158,9 @@ impl TrustStore {
 
     fn change(
         &self,
-        edit: impl FnOnce(&mut BTreeMap<String, Digest>) -> bool,
+        edit: impl FnOnce(&mut BTreeMap<String, TrustDigest>) -> bool,
     ) -> Result<bool, TrustError> {
-        let _turn = Lock::exclusive(&self.lock).map_err(failed("lock", &self.lock))?;
+        let _turn = FileLock::exclusive(&self.lock).map_err(failed("lock", &self.lock))?;
         let mut listing = self.load()?;
         let changed = edit(&mut listing.files);
         if changed {
@@ -178,13 +178,13 @@ impl TrustStore {
         let found = disk::read_small(&self.path).map_err(failed("read", &self.path))?;
         match found {
             None => Ok(TrustListBody::default()),
-            Some((bytes, Privacy::Private)) => {
+            Some((bytes, FilePrivacy::Private)) => {
                 serde_json::from_slice(&bytes).map_err(|source| TrustError::Damaged {
                     path: self.path.clone(),
                     source,
                 })
             }
-            Some((_, Privacy::OwnedBy(_) | Privacy::OpenToOthers(_))) => {
+            Some((_, FilePrivacy::OwnedBy(_) | FilePrivacy::OpenToOthers(_))) => {
                 Err(TrustError::NotPrivate {
                     path: self.path.clone(),
                 })

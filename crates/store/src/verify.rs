@@ -16,12 +16,12 @@ use rusqlite::{Connection, ErrorCode};
 use toolpost_core::{PrunedBody, RecordKind};
 
 pub use artifacts::ArtifactCounts;
-pub use report::{Flaw, VerifyConclusion, VerifyProblem, VerifyReport};
+pub use report::{JournalFlaw, VerifyConclusion, VerifyProblem, VerifyReport};
 pub use sealed::{SealedHead, SealedHeadError};
 
 use crate::journal::{
     JournalReadError, anchor, facet, has_facets, open_for_reading,
-    query::{self, Beside},
+    query::{self, RowExtras},
     schema_differences,
 };
 use check::JournalCheck;
@@ -63,7 +63,7 @@ pub(crate) fn verify(
 ) -> Result<VerifyReport, JournalReadError> {
     let mut check = JournalCheck::new(options.head.clone(), options.artifacts.is_some());
     for name in schema_differences(connection)? {
-        check.found(0, Flaw::Schema { name });
+        check.found(0, JournalFlaw::Schema { name });
     }
     // Both read the whole file, and neither needs the other: the one waits for hashes, the other for pages.
     let beside = connection
@@ -79,7 +79,7 @@ pub(crate) fn verify(
         walked.and(storage)
     })?;
     for text in storage {
-        check.found(0, Flaw::Storage(text));
+        check.found(0, JournalFlaw::Storage(text));
     }
     check_anchor(connection, &mut check)?;
     if let Some(place) = &options.artifacts {
@@ -98,22 +98,22 @@ fn walk(
     progress: &mut impl FnMut(VerifyStep),
 ) -> Result<(), JournalReadError> {
     let beside = if has_facets(connection)? {
-        Beside::Facets
+        RowExtras::Facets
     } else {
-        Beside::Nothing
+        RowExtras::Nothing
     };
     let total = query::last_seq(connection)?;
     let last = total.cast_signed();
     let mut after = i64::MIN;
     loop {
         let snapshot = connection.unchecked_transaction()?;
-        if beside == Beside::Facets {
+        if beside == RowExtras::Facets {
             check.facets_up_to(facet::last(connection).unwrap_or(i64::MAX));
             match anchor::read(connection) {
                 Ok(anchor) => check.begin_at(anchor),
                 Err(error) => check.found(
                     0,
-                    Flaw::Storage(format!("the anchor cannot be read: {error}")),
+                    JournalFlaw::Storage(format!("the anchor cannot be read: {error}")),
                 ),
             }
         }
@@ -125,7 +125,7 @@ fn walk(
             Ok(Some(end)) => after = end,
             Ok(None) => return Ok(()),
             Err(JournalReadError::Sqlite(error)) if is_damage(&error) => {
-                check.found_here(Flaw::Storage(error.to_string()));
+                check.found_here(JournalFlaw::Storage(error.to_string()));
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -152,14 +152,16 @@ fn check_anchor(connection: &Connection, check: &mut JournalCheck) -> Result<(),
     let told = newest.and_then(|row| Some((row.seq, row.record.read_body::<PrunedBody>().ok()?)));
     match (anchor, told) {
         (None, None) => {}
-        (None, Some((seq, body))) => check.found(seq, Flaw::AnchorLost { up_to: body.up_to }),
+        (None, Some((seq, body))) => {
+            check.found(seq, JournalFlaw::AnchorLost { up_to: body.up_to })
+        }
         (Some(anchor), told) => {
             let hash = const_hex::encode(anchor.hash);
             let vouches = |body: &PrunedBody| (body.up_to, &body.hash) == (anchor.up_to, &hash);
             if !told.is_some_and(|(_, body)| vouches(&body)) {
                 check.found(
                     anchor.up_to + 1,
-                    Flaw::Unvouched {
+                    JournalFlaw::Unvouched {
                         up_to: anchor.up_to,
                     },
                 );

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use toolpost_core::{
-    GENESIS, Journal, Query, Record, RecordKind, RequestKey, StoredRecord, Strength, chain,
+    AppendStrength, GENESIS, Journal, Query, Record, RecordKind, RequestKey, StoredRecord, chain,
 };
 use toolpost_model::{InvocationId, RequestId, SessionId};
 
@@ -76,7 +76,7 @@ fn session_record(kind: RecordKind, session: &str) -> Record {
 
 async fn put<J: Journal>(journal: &J, record: Record) -> u64 {
     journal
-        .append(record, Strength::Committed)
+        .append(record, AppendStrength::Committed)
         .await
         .expect("append")
 }
@@ -111,9 +111,13 @@ async fn an_empty_journal_answers_with_nothing<J: Journal>(journal: &J) {
 }
 
 async fn numbers_count_up_from_one_and_the_chain_holds<J: Journal>(journal: &J) {
-    for (place, strength) in [Strength::Committed, Strength::Synced, Strength::Committed]
-        .into_iter()
-        .enumerate()
+    for (place, strength) in [
+        AppendStrength::Committed,
+        AppendStrength::Synced,
+        AppendStrength::Committed,
+    ]
+    .into_iter()
+    .enumerate()
     {
         let record = call_record(RecordKind::ALL[place], InvocationId::new());
         let seq = journal.append(record, strength).await.expect("append");
@@ -340,9 +344,9 @@ async fn reading_pages_through_everything_once<J: Journal>(journal: &J) {
 
 async fn appends_not_awaited_at_once_keep_their_order<J: Journal>(journal: &J) {
     let record = || call_record(RecordKind::Ended, InvocationId::new());
-    let first = journal.append(record(), Strength::Committed);
-    let second = journal.append(record(), Strength::Synced);
-    let third = journal.append(record(), Strength::Committed);
+    let first = journal.append(record(), AppendStrength::Committed);
+    let second = journal.append(record(), AppendStrength::Synced);
+    let third = journal.append(record(), AppendStrength::Committed);
     assert_eq!(third.await.expect("append"), 3);
     assert_eq!(second.await.expect("append"), 2);
     assert_eq!(first.await.expect("append"), 1);
@@ -362,9 +366,9 @@ async fn concurrent_appends_each_get_a_number_of_their_own<J: Journal>(journal: 
                 ..call_record(RecordKind::Ended, id)
             };
             let strength = if task.is_multiple_of(2) {
-                Strength::Committed
+                AppendStrength::Committed
             } else {
-                Strength::Synced
+                AppendStrength::Synced
             };
             let seq = journal
                 .append(record.clone(), strength)

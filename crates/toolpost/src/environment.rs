@@ -29,7 +29,7 @@ use sha2::{Digest, Sha256};
 
 use crate::exit::UsageError;
 
-pub(crate) use agent::Agent;
+pub(crate) use agent::RunningAgent;
 pub(crate) use cassette::{create_temporary_data_dir, is_file, read_cassette, write_cassette};
 pub(crate) use children::child_variables;
 pub(crate) use configuration::{check_user_file, home, policy_file, user_file};
@@ -41,7 +41,7 @@ pub(crate) use module_files::{is_crate_without_manifest, module_path, pyproject_
 pub(crate) use saving::{AtomicFileWriter, FileReadAccess};
 pub(crate) use scaffold::{write_new_file, write_new_folder};
 pub(crate) use secrets::secrets;
-pub(crate) use terminal::{TerminalInput, Tty};
+pub(crate) use terminal::{ControllingTerminal, TerminalInput};
 
 /// The largest token file or argument text that is read.
 const MAX_INPUT: u64 = 16 << 20;

@@ -7,7 +7,7 @@ use toolpost_model::Outcome;
 
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum CliExit {
     /// 0: done.
     Done,
     /// 1: the tool failed, or a check found something.
@@ -26,22 +26,22 @@ pub(crate) enum Exit {
     Of(u8),
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<CliExit> for ExitCode {
+    fn from(exit: CliExit) -> Self {
         Self::from(match exit {
-            Exit::Done => 0,
-            Exit::Failed => 1,
-            Exit::Usage => 2,
-            Exit::Denied => 3,
-            Exit::Stopped => 4,
-            Exit::Unknown => 5,
-            Exit::Incomplete => 6,
-            Exit::Of(code) => code,
+            CliExit::Done => 0,
+            CliExit::Failed => 1,
+            CliExit::Usage => 2,
+            CliExit::Denied => 3,
+            CliExit::Stopped => 4,
+            CliExit::Unknown => 5,
+            CliExit::Incomplete => 6,
+            CliExit::Of(code) => code,
         })
     }
 }
 
-impl From<Outcome> for Exit {
+impl From<Outcome> for CliExit {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Succeeded | Outcome::Partial => Self::Done,
@@ -93,14 +93,14 @@ impl fmt::Display for UsageError {
 impl std::error::Error for UsageError {}
 
 /// The code for an error that ended a command.
-pub(crate) fn of(error: &anyhow::Error) -> Exit {
+pub(crate) fn of(error: &anyhow::Error) -> CliExit {
     if error.is::<UsageError>() || error.is::<ConfigErrors>() || error.is::<ConfigError>() {
-        Exit::Usage
+        CliExit::Usage
     } else if error.is::<HostLost>() {
-        Exit::Unknown
+        CliExit::Unknown
     } else if error.is::<CallInterruptedError>() {
-        Exit::Stopped
+        CliExit::Stopped
     } else {
-        Exit::Failed
+        CliExit::Failed
     }
 }

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
+fn run(cli: Cli) -> anyhow::Result<exit::CliExit> {
     let Some(command) = cli.command else {
         return welcome::run();
     };

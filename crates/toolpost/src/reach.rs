@@ -17,10 +17,10 @@ use crate::{
     approving::{desk::ApprovalDesk, prompt},
     cli::{PolicyArgs, SettingsArgs},
     client::{HostClient, HostFacts},
-    environment::{self, Tty},
+    environment::{self, ControllingTerminal},
     exit::UsageError,
     settings,
-    terminal::{self, LiveCallDisplay, Steps},
+    terminal::{self, LiveCallDisplay, ProgressSteps},
 };
 
 /// A host a command can use. Both kinds answer the same requests: one over its unix socket, one over a connection within
@@ -33,7 +33,7 @@ pub(crate) struct ReachedHost {
 
 struct OwnHost {
     opened: OpenedHost,
-    tty: Option<Tty>,
+    tty: Option<ControllingTerminal>,
 }
 
 /// How long a call may run, and how long it may wait at a running host. In seconds, checked.
@@ -123,7 +123,7 @@ pub(crate) async fn reach(
         asked,
         rules,
         blobs,
-        modules: Steps::of_modules(),
+        modules: ProgressSteps::of_modules(),
         ..HostParts::default()
     };
     match open_host(&config, parts).await {

@@ -13,7 +13,7 @@ use toolpost_config::{
     A2eHostFile, ConfigFile, ConfigLayer, ConfigNotice, HostConfig, LayerTrust, read_config,
 };
 use toolpost_model::RuleOrigin;
-use toolpost_modules::Supply;
+use toolpost_modules::ModuleSupply;
 use toolpost_sandbox::Launcher;
 use toolpost_serve::{McpHandover, NativeHandover, module_supply};
 use toolpost_store::{DataDir, LastGood};
@@ -26,7 +26,7 @@ use crate::{
 
 pub(crate) use bundles::{fetched_bundles, updated_bundles, with_bundles};
 pub(crate) use files::{ConfigFileProblem, FoundFile};
-pub(crate) use plans::Plans;
+pub(crate) use plans::PlanReadResult;
 
 /// The name of a workspace's own configuration.
 pub(crate) const PROJECT_FILE: &str = "toolpost.yaml";
@@ -46,7 +46,7 @@ pub(crate) struct CommandSettings {
     /// Every file that is looked at, those of higher standing first.
     pub(crate) files: Vec<FoundFile>,
     /// The mount plans that they include.
-    pub(crate) plans: Plans,
+    pub(crate) plans: PlanReadResult,
     /// The file of an A2E host, where one is included.
     pub(crate) a2e_host: Option<A2eHostFile>,
 }
@@ -110,7 +110,7 @@ impl CommandSettings {
     }
 
     /// What modules are fetched with here.
-    pub(crate) fn supply(&self) -> anyhow::Result<Supply> {
+    pub(crate) fn supply(&self) -> anyhow::Result<ModuleSupply> {
         let launcher = environment::this_program().map(Launcher::new);
         let supply = module_supply(&self.config, launcher)?;
         let hint = "neither XDG_CACHE_HOME nor HOME is set\nhint: say where to keep modules with `--cache-dir DIR`";
@@ -237,7 +237,7 @@ pub(crate) fn resolve(
     let flags = flags::flags(policy)?;
     reader.check_rules(&flags.parsed)?;
     layers.push(flags);
-    let mut plans = Plans::new(cache.clone());
+    let mut plans = PlanReadResult::new(cache.clone());
     let mut layers = layers
         .into_iter()
         .map(|layer| plans.read(layer))

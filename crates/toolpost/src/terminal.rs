@@ -14,7 +14,7 @@ use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 use crate::{approving::ids, environment};
 
 pub(crate) use redaction::{clean, set_host_redactor};
-pub(crate) use steps::Steps;
+pub(crate) use steps::ProgressSteps;
 pub(crate) use text::{moment, printable, spelled_out};
 
 pub(crate) const BOLD: Style = Style::new().bold();
@@ -139,7 +139,7 @@ fn log_to<W: for<'a> MakeWriter<'a> + Send + Sync + 'static>(writer: W) {
         .unwrap_or_else(|_| EnvFilter::new(without_commands("warn")));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(redaction::Clean(writer))
+        .with_writer(redaction::RedactingWriter(writer))
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .init();

@@ -17,7 +17,7 @@ const KINDS: [&str; 6] = [
 ];
 
 /// The functions of a component that a host calls.
-pub(crate) struct Offer<F> {
+pub(crate) struct ComponentOffer<F> {
     pub(crate) functions: F,
     pub(crate) configure: Option<ComponentExportIndex>,
 }
@@ -58,10 +58,10 @@ pub(crate) fn check_preamble(bytes: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-impl Offer<HookFunctions> {
+impl ComponentOffer<HookFunctions> {
     /// Looks at the exports of a component that is to be a hook.
     pub(crate) fn hook(component: &Component) -> Result<Self, String> {
-        let exports = Exports::of(component);
+        let exports = ComponentExports::of(component);
         let handle = exports.function(&[HOOK], "handle");
         let get_subscriptions = exports.function(&[HOOK], "get-subscriptions");
         let configure = exports.function(&[CONFIGURABLE, HOOK], "configure");
@@ -81,10 +81,10 @@ impl Offer<HookFunctions> {
     }
 }
 
-impl Offer<ToolExports> {
+impl ComponentOffer<ToolExports> {
     /// Looks at the exports of a component that is to bring tools.
     pub(crate) fn tools(component: &Component) -> Result<Self, String> {
-        let exports = Exports::of(component);
+        let exports = ComponentExports::of(component);
         let get_specs = exports.function(&[TOOLSET, TOOL], "get-specs");
         let execute_tool = exports.function(&[TOOLSET, TOOL], "execute-tool");
         let get_spec = exports.function(&[TOOL], "get-spec");
@@ -117,12 +117,12 @@ impl Offer<ToolExports> {
     }
 }
 
-struct Exports<'a> {
+struct ComponentExports<'a> {
     component: &'a Component,
     names: Vec<String>,
 }
 
-impl<'a> Exports<'a> {
+impl<'a> ComponentExports<'a> {
     fn of(component: &'a Component) -> Self {
         let exported = component.component_type();
         let names = exported

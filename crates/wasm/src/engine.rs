@@ -19,7 +19,7 @@ use crate::{
     disk::CompiledComponentCache,
     guest::GuestContext,
     limits::{CORE_INSTANCES, MEMORIES, TABLE_ENTRIES, TABLES},
-    ticker::{Ticker, Ticking},
+    ticker::{EpochTicker, EpochTicking},
 };
 
 /// Instances that run a call, in all modules together. More calls wait.
@@ -38,7 +38,7 @@ pub struct WasmModules(Arc<WasmEngineState>);
 struct WasmEngineState {
     engine: Engine,
     linker: Linker<GuestContext>,
-    ticker: Ticker,
+    ticker: EpochTicker,
     cache: Option<CompiledComponentCache>,
     calls: Arc<Semaphore>,
     kept: Arc<Semaphore>,
@@ -81,7 +81,7 @@ impl WasmModules {
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)
             .map_err(|error| WasmError::Engine(format!("{error:#}")))?;
-        let ticker = Ticker::start(&engine)?;
+        let ticker = EpochTicker::start(&engine)?;
         let cache = cache
             .map(CompiledComponentCache::open)
             .transpose()
@@ -103,7 +103,7 @@ impl WasmModules {
         &self.0.engine
     }
 
-    pub(crate) fn ticking(&self) -> Ticking {
+    pub(crate) fn ticking(&self) -> EpochTicking {
         self.0.ticker.run()
     }
 

@@ -8,7 +8,7 @@ use wasmtime::{
 };
 
 use crate::{
-    component::{HookFunctions, Offer, ToolExports},
+    component::{ComponentOffer, HookFunctions, ToolExports},
     engine::WasmModules,
     failure::InstanceFault,
     guest::{GuestContext, GuestStopCondition},
@@ -16,14 +16,14 @@ use crate::{
     supervision::watched,
 };
 
-type Bytes = (Vec<u8>,);
+type WitBytes = (Vec<u8>,);
 type ExecuteReturn = (Result<Vec<u8>, String>,);
 
 /// All that is needed to make instances of a module with these functions.
 pub(crate) struct InstanceTemplate<F = ToolExports> {
     pub(crate) modules: WasmModules,
     pub(crate) pre: InstancePre<GuestContext>,
-    pub(crate) offer: Offer<F>,
+    pub(crate) offer: ComponentOffer<F>,
     pub(crate) settings: WasmSettings,
     /// The configuration as JSON. `None`: the component takes none.
     pub(crate) config: Option<Vec<u8>>,
@@ -102,7 +102,7 @@ impl ComponentInstance {
         };
         let specs = self
             .instance
-            .get_typed_func::<(), Bytes>(&mut self.store, at);
+            .get_typed_func::<(), WitBytes>(&mut self.store, at);
         let specs = specs.map_err(|error| InstanceFault::Misfit { function, error })?;
         let _ticking = prepared.modules.ticking();
         let output = self.store.data().output.clone();

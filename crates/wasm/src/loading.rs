@@ -8,7 +8,7 @@ use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleSource, Planne
 use wasmtime::component::Component;
 
 use crate::{
-    component::{HookFunctions, Offer, check_preamble},
+    component::{ComponentOffer, HookFunctions, check_preamble},
     disk,
     engine::WasmModules,
     failure::InstanceFault,
@@ -17,7 +17,7 @@ use crate::{
     live::{ComponentInstance, EventSubscription, InstanceTemplate},
     module::WasmModule,
     settings::WasmSettings,
-    spec::Specs,
+    spec::ComponentSpecs,
 };
 
 impl WasmModules {
@@ -29,9 +29,10 @@ impl WasmModules {
         sha256: Option<&str>,
         settings: WasmSettings,
     ) -> Result<WasmModule, LoadFailure> {
-        let fail = |(reason, message): Fail| failure(planned, artifact, reason, &message);
+        let fail =
+            |(reason, message): ComponentLoadFailure| failure(planned, artifact, reason, &message);
         let component = self.compile_file(artifact, sha256).await.map_err(fail)?;
-        let offer = Offer::tools(&component)
+        let offer = ComponentOffer::tools(&component)
             .map_err(|message| fail((LoadReason::InvalidEntryPoint, message)))?;
         let prepared = self
             .prepare(&component, offer, &planned.config, settings)
@@ -56,9 +57,10 @@ impl WasmModules {
         sha256: Option<&str>,
         settings: WasmSettings,
     ) -> Result<WasmHook, LoadFailure> {
-        let fail = |(reason, message): Fail| failure(planned, artifact, reason, &message);
+        let fail =
+            |(reason, message): ComponentLoadFailure| failure(planned, artifact, reason, &message);
         let component = self.compile_file(artifact, sha256).await.map_err(fail)?;
-        let offer = Offer::hook(&component)
+        let offer = ComponentOffer::hook(&component)
             .map_err(|message| fail((LoadReason::InvalidEntryPoint, message)))?;
         let prepared = self
             .prepare(&component, offer, &planned.config, settings)
@@ -71,7 +73,11 @@ impl WasmModules {
             .map_err(|message| fail((LoadReason::ValidationFailed, message)))
     }
 
-    async fn compile_file(&self, artifact: &Path, sha256: Option<&str>) -> Result<Component, Fail> {
+    async fn compile_file(
+        &self,
+        artifact: &Path,
+        sha256: Option<&str>,
+    ) -> Result<Component, ComponentLoadFailure> {
         let modules = self.clone();
         let path = artifact.to_owned();
         let expected = sha256.map(str::to_owned);
@@ -86,10 +92,10 @@ impl WasmModules {
     fn prepare<F>(
         &self,
         component: &Component,
-        offer: Offer<F>,
+        offer: ComponentOffer<F>,
         config: &Map<String, Value>,
         settings: WasmSettings,
-    ) -> Result<InstanceTemplate<F>, Fail> {
+    ) -> Result<InstanceTemplate<F>, ComponentLoadFailure> {
         let settings = real_folders(settings)?;
         let pre = self.link(component).map_err(|error| {
             let message = format!("it needs what this host does not offer: {:#}", error);
@@ -109,7 +115,7 @@ impl WasmModules {
     }
 }
 
-type Fail = (LoadReason, String);
+type ComponentLoadFailure = (LoadReason, String);
 
 fn failure(
     planned: &PlannedModule,
@@ -137,7 +143,7 @@ fn origin(planned: &PlannedModule) -> Option<String> {
 }
 
 /// The folders that are granted, as they are really called: rules and locks speak of those names.
-fn real_folders(mut settings: WasmSettings) -> Result<WasmSettings, Fail> {
+fn real_folders(mut settings: WasmSettings) -> Result<WasmSettings, ComponentLoadFailure> {
     for grant in &mut settings.directories {
         grant.host = disk::folder(&grant.host).map_err(|error| {
             let message = format!(
@@ -150,7 +156,11 @@ fn real_folders(mut settings: WasmSettings) -> Result<WasmSettings, Fail> {
     Ok(settings)
 }
 
-fn compile(modules: &WasmModules, path: &Path, expected: Option<&str>) -> Result<Component, Fail> {
+fn compile(
+    modules: &WasmModules,
+    path: &Path,
+    expected: Option<&str>,
+) -> Result<Component, ComponentLoadFailure> {
     let bytes = disk::read_component(path).map_err(|error| {
         (
             LoadReason::MissingSource,
@@ -174,7 +184,7 @@ fn compile(modules: &WasmModules, path: &Path, expected: Option<&str>) -> Result
     })
 }
 
-fn fail(fault: &InstanceFault) -> Fail {
+fn fail(fault: &InstanceFault) -> ComponentLoadFailure {
     let reason = match fault {
         InstanceFault::Misfit { .. } => LoadReason::InvalidEntryPoint,
         InstanceFault::Outside(_) => LoadReason::Unknown,
@@ -188,7 +198,7 @@ fn fail(fault: &InstanceFault) -> Fail {
 /// A first instance of a component, and the time it has for everything that is asked of it.
 async fn first_instance<F>(
     prepared: &InstanceTemplate<F>,
-) -> Result<(ComponentInstance, GuestStopCondition), Fail> {
+) -> Result<(ComponentInstance, GuestStopCondition), ComponentLoadFailure> {
     let watch = GuestStopCondition {
         deadline: Instant::now() + prepared.settings.load_time,
         context: None,
@@ -206,7 +216,7 @@ async fn first_instance<F>(
 async fn look_at_hook(
     prepared: &InstanceTemplate<HookFunctions>,
     config: &[u8],
-) -> Result<Vec<EventSubscription>, Fail> {
+) -> Result<Vec<EventSubscription>, ComponentLoadFailure> {
     let (mut live, watch) = first_instance(prepared).await?;
     live.subscriptions(prepared, config, &watch)
         .await
@@ -214,12 +224,16 @@ async fn look_at_hook(
 }
 
 /// Asks a first instance for its tools.
-async fn look(prepared: &InstanceTemplate, id: &ModuleId) -> Result<Specs, Fail> {
+async fn look(
+    prepared: &InstanceTemplate,
+    id: &ModuleId,
+) -> Result<ComponentSpecs, ComponentLoadFailure> {
     let (mut live, watch) = first_instance(prepared).await?;
     live.check(prepared).map_err(|fault| fail(&fault))?;
     let json = live
         .specs(prepared, &watch)
         .await
         .map_err(|fault| fail(&fault))?;
-    Specs::read(id, &json).map_err(|error| (LoadReason::ValidationFailed, error.to_string()))
+    ComponentSpecs::read(id, &json)
+        .map_err(|error| (LoadReason::ValidationFailed, error.to_string()))
 }

@@ -13,7 +13,7 @@ use crate::{
     live::InstanceTemplate,
     session::OpenModule,
     settings::{DirectoryAccess, InstanceUse, WasmSettings},
-    spec::Specs,
+    spec::ComponentSpecs,
 };
 
 /// A component, loaded. One source of one or several tools.
@@ -32,9 +32,9 @@ pub(crate) struct LoadedComponent {
 }
 
 impl WasmModule {
-    pub(crate) fn new(id: &ModuleId, prepared: InstanceTemplate, specs: Specs) -> Self {
+    pub(crate) fn new(id: &ModuleId, prepared: InstanceTemplate, specs: ComponentSpecs) -> Self {
         let effects = effects(&prepared.settings);
-        let Specs {
+        let ComponentSpecs {
             mut tools,
             problems,
             instances,

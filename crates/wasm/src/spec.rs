@@ -44,7 +44,7 @@ enum SpecError {
 }
 
 /// The tools of a component.
-pub(crate) struct Specs {
+pub(crate) struct ComponentSpecs {
     module: ModuleId,
     pub(crate) tools: Vec<Declaration>,
     pub(crate) problems: Vec<SourceProblem>,
@@ -52,7 +52,7 @@ pub(crate) struct Specs {
     pub(crate) instances: Option<InstanceUse>,
 }
 
-impl Specs {
+impl ComponentSpecs {
     /// Reads what `get-spec` or `get-specs` answered.
     pub(crate) fn read(module: &ModuleId, json: &[u8]) -> Result<Self, SpecsError> {
         let list = match serde_json::from_slice::<Value>(json)? {
@@ -170,11 +170,11 @@ mod tests {
     use serde_json::json;
     use toolpost_amplifier::ModuleId;
 
-    use super::Specs;
+    use super::ComponentSpecs;
 
     /// What is made of specs: the tools' ids, then the problems' messages; or why nothing is.
     fn check(specs: &serde_json::Value, expected: Result<(&[&str], &[&str]), &str>) {
-        let read = Specs::read(&ModuleId::new("my.module"), specs.to_string().as_bytes());
+        let read = ComponentSpecs::read(&ModuleId::new("my.module"), specs.to_string().as_bytes());
         let texts = |texts: &[&str]| {
             texts
                 .iter()
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn a_schema_that_is_not_valid_costs_the_schema_and_not_the_tool() {
         let json = json!({ "name": "a", "parameters": { "type": "nonsense" } }).to_string();
-        let specs = Specs::read(&ModuleId::new("m"), json.as_bytes()).unwrap();
+        let specs = ComponentSpecs::read(&ModuleId::new("m"), json.as_bytes()).unwrap();
         assert_eq!(*specs.tools[0].input.schema, json!({ "type": "object" }));
         let said = &specs.problems[0].message;
         assert!(

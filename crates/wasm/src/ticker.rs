@@ -11,7 +11,7 @@ const TICK: Duration = Duration::from_millis(10);
 const PATIENCE: u32 = 10;
 
 /// The thread that ticks. It sleeps while nothing runs, and ends with this.
-pub(crate) struct Ticker(Arc<TickerSignal>);
+pub(crate) struct EpochTicker(Arc<TickerSignal>);
 
 struct TickerSignal {
     state: Mutex<TickerState>,
@@ -25,7 +25,7 @@ struct TickerState {
     ended: bool,
 }
 
-impl Ticker {
+impl EpochTicker {
     pub(crate) fn start(engine: &Engine) -> io::Result<Self> {
         let shared = Arc::new(TickerSignal {
             state: Mutex::default(),
@@ -40,18 +40,18 @@ impl Ticker {
     }
 
     /// Ticks at least until the answer is dropped.
-    pub(crate) fn run(&self) -> Ticking {
+    pub(crate) fn run(&self) -> EpochTicking {
         let mut state = self.0.state.lock();
         state.running += 1;
         if state.asleep {
             self.0.wake.notify_one();
         }
         drop(state);
-        Ticking(Arc::clone(&self.0))
+        EpochTicking(Arc::clone(&self.0))
     }
 }
 
-impl Drop for Ticker {
+impl Drop for EpochTicker {
     fn drop(&mut self) {
         self.0.state.lock().ended = true;
         self.0.wake.notify_one();
@@ -59,9 +59,9 @@ impl Drop for Ticker {
 }
 
 /// While this lives, the epoch moves.
-pub(crate) struct Ticking(Arc<TickerSignal>);
+pub(crate) struct EpochTicking(Arc<TickerSignal>);
 
-impl Drop for Ticking {
+impl Drop for EpochTicking {
     fn drop(&mut self) {
         self.0.state.lock().running -= 1;
     }

@@ -4,7 +4,7 @@
 use super::{
     CallPartChange, ReceiverOptions,
     event::{ReceivedEvent, ReceivedEventKind},
-    object::{ContainerMember, Object, ValueMember},
+    object::{ContainerMember, ReceivedObject, ValueMember},
     scope::ResponseStreamScope,
     table::ReceivedCallTable,
 };
@@ -18,7 +18,7 @@ pub(super) struct EventCarrierWalk<'t> {
 
 impl EventCarrierWalk<'_> {
     /// A whole text.
-    pub(super) fn text(&mut self, object: &Object<'_>) {
+    pub(super) fn text(&mut self, object: &ReceivedObject<'_>) {
         if object.child(ContainerMember::Item).is_none() {
             return self.answer(object);
         }
@@ -28,11 +28,11 @@ impl EventCarrierWalk<'_> {
     }
 
     /// What may be the answer of a JSON-RPC server; what it holds may not.
-    fn answer(&mut self, object: &Object<'_>) {
+    fn answer(&mut self, object: &ReceivedObject<'_>) {
         let is_payload = object.has(ValueMember::Type) || object.has(ValueMember::ToolCallId);
         match object.raw(ValueMember::Result) {
             Some(result) if object.has(ValueMember::Jsonrpc) || !is_payload => {
-                let Ok(inner) = Object::read(result.get()) else {
+                let Ok(inner) = ReceivedObject::read(result.get()) else {
                     return;
                 };
                 self.table.tally.beyond_bounds += u64::from(inner.is_cut);
@@ -48,7 +48,7 @@ impl EventCarrierWalk<'_> {
 
     /// A payload, a part, a message, a task, an update, or an object that holds one of them under its name. `around` is
     /// the stream of what names none itself.
-    fn body(&mut self, object: &Object<'_>, around: ResponseStreamScope<'_>) {
+    fn body(&mut self, object: &ReceivedObject<'_>, around: ResponseStreamScope<'_>) {
         if self.payload(object, around) {
             return;
         }
@@ -96,7 +96,7 @@ impl EventCarrierWalk<'_> {
     }
 
     /// A snapshot, in the order in which things happened: what was said, what is being said, what came of it.
-    fn task(&mut self, task: &Object<'_>, around: ResponseStreamScope<'_>) {
+    fn task(&mut self, task: &ReceivedObject<'_>, around: ResponseStreamScope<'_>) {
         let id = task
             .text(ValueMember::Id)
             .or_else(|| task.text(ValueMember::TaskId));
@@ -110,7 +110,7 @@ impl EventCarrierWalk<'_> {
         }
     }
 
-    fn update(&mut self, update: &Object<'_>, around: ResponseStreamScope<'_>) {
+    fn update(&mut self, update: &ReceivedObject<'_>, around: ResponseStreamScope<'_>) {
         let id = update.text(ValueMember::TaskId);
         let own = id.as_deref().map(ResponseStreamScope::Task);
         self.status(update, own, around);
@@ -121,7 +121,7 @@ impl EventCarrierWalk<'_> {
 
     fn status(
         &mut self,
-        object: &Object<'_>,
+        object: &ReceivedObject<'_>,
         own: Option<ResponseStreamScope<'_>>,
         around: ResponseStreamScope<'_>,
     ) {
@@ -136,7 +136,7 @@ impl EventCarrierWalk<'_> {
     /// Only what the agent says is news; the user's own message may hold a call that it asks for.
     fn message(
         &mut self,
-        message: &Object<'_>,
+        message: &ReceivedObject<'_>,
         own: Option<ResponseStreamScope<'_>>,
         around: ResponseStreamScope<'_>,
     ) {
@@ -154,13 +154,13 @@ impl EventCarrierWalk<'_> {
         self.parts(message, named.unwrap_or(around));
     }
 
-    fn parts(&mut self, holder: &Object<'_>, scope: ResponseStreamScope<'_>) {
+    fn parts(&mut self, holder: &ReceivedObject<'_>, scope: ResponseStreamScope<'_>) {
         for part in holder.children(ContainerMember::Parts) {
             self.part(part, scope);
         }
     }
 
-    fn part(&mut self, part: &Object<'_>, scope: ResponseStreamScope<'_>) {
+    fn part(&mut self, part: &ReceivedObject<'_>, scope: ResponseStreamScope<'_>) {
         let metadata = part.child(ContainerMember::Metadata);
         if let Some(data) = part.child(ContainerMember::Data) {
             if self.payload(data, scope) || !self.options.adk_parts {
@@ -184,7 +184,7 @@ impl EventCarrierWalk<'_> {
     }
 
     /// Takes an event in, or one of the two notes about steps. Says whether it was one.
-    fn payload(&mut self, payload: &Object<'_>, scope: ResponseStreamScope<'_>) -> bool {
+    fn payload(&mut self, payload: &ReceivedObject<'_>, scope: ResponseStreamScope<'_>) -> bool {
         let Some(name) = payload.text(ValueMember::Type) else {
             return false;
         };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jiff::fmt::temporal::Pieces;
 use serde_json::{Number, value::RawValue};
 
-use super::object::{Object, ValueMember, is_null, string};
+use super::object::{ReceivedObject, ValueMember, is_null, string};
 
 /// What an event says about its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,15 +51,15 @@ impl ReceivedEventKind {
 /// An event with its members by meaning.
 pub(super) struct ReceivedEvent<'o, 'a> {
     pub(super) said: ReceivedEventKind,
-    members: &'o Object<'a>,
+    members: &'o ReceivedObject<'a>,
     /// AI SDK 5 and later put the call into approval events as an object of its own.
-    call: Option<Object<'a>>,
+    call: Option<ReceivedObject<'a>>,
     /// ADK says `name` for the tool and `response` for the output.
     adk: bool,
 }
 
 impl<'o, 'a> ReceivedEvent<'o, 'a> {
-    pub(super) fn new(said: ReceivedEventKind, members: &'o Object<'a>) -> Self {
+    pub(super) fn new(said: ReceivedEventKind, members: &'o ReceivedObject<'a>) -> Self {
         let call = match said {
             ReceivedEventKind::ApprovalRequest | ReceivedEventKind::ApprovalResponse => {
                 members.raw(ValueMember::ToolCall)
@@ -72,7 +72,7 @@ impl<'o, 'a> ReceivedEvent<'o, 'a> {
             | ReceivedEventKind::Error
             | ReceivedEventKind::Denied => None,
         };
-        let call = call.and_then(|raw| Object::read(raw.get()).ok());
+        let call = call.and_then(|raw| ReceivedObject::read(raw.get()).ok());
         Self {
             said,
             members,
@@ -82,7 +82,7 @@ impl<'o, 'a> ReceivedEvent<'o, 'a> {
     }
 
     /// A part of Google's ADK, by what its metadata says it is.
-    pub(super) fn of_adk(adk_type: &str, members: &'o Object<'a>) -> Option<Self> {
+    pub(super) fn of_adk(adk_type: &str, members: &'o ReceivedObject<'a>) -> Option<Self> {
         let said = match adk_type {
             "function_call" => ReceivedEventKind::Call,
             "function_response" => ReceivedEventKind::Result,
@@ -97,7 +97,7 @@ impl<'o, 'a> ReceivedEvent<'o, 'a> {
     }
 
     pub(super) fn id(&self) -> Option<Cow<'a, str>> {
-        let own = |object: &Object<'a>| match object.said(ValueMember::ToolCallId) {
+        let own = |object: &ReceivedObject<'a>| match object.said(ValueMember::ToolCallId) {
             Some(raw) => string(raw).filter(|id| !id.is_empty()),
             None => object.text(ValueMember::Id),
         };
@@ -118,7 +118,7 @@ impl<'o, 'a> ReceivedEvent<'o, 'a> {
 
     /// The arguments as a whole. `null` is one of them.
     pub(super) fn input(&self) -> Option<&'a RawValue> {
-        let own = |object: &Object<'a>| {
+        let own = |object: &ReceivedObject<'a>| {
             object
                 .raw(ValueMember::Input)
                 .or_else(|| object.raw(ValueMember::Args))

@@ -163,18 +163,18 @@ impl MemberKey {
 
 /// An object, whatever it turns out to be: a payload, a part, a message, an update, a task or a JSON-RPC answer.
 #[derive(Default)]
-pub(super) struct Object<'a> {
+pub(super) struct ReceivedObject<'a> {
     members: [Option<&'a RawValue>; MEMBERS],
-    children: Vec<(ContainerMember, Object<'a>)>,
+    children: Vec<(ContainerMember, ReceivedObject<'a>)>,
     /// There were more objects than are kept.
     pub(super) is_cut: bool,
 }
 
-impl<'a> Object<'a> {
+impl<'a> ReceivedObject<'a> {
     /// A whole JSON text. A list becomes an object with items; any other value one that holds nothing.
     pub(super) fn read(text: &'a str) -> Result<Self, serde_json::Error> {
         let mut reader = serde_json::Deserializer::from_str(text);
-        let mut whole = Object::default();
+        let mut whole = ReceivedObject::default();
         let mut budget = OBJECTS;
         let into = &mut whole;
         let entered = ContainerVisitor {
@@ -219,14 +219,17 @@ impl<'a> Object<'a> {
         self.raw(member).is_some_and(|raw| raw.get() == "true")
     }
 
-    pub(super) fn children(&self, wanted: ContainerMember) -> impl Iterator<Item = &Object<'a>> {
+    pub(super) fn children(
+        &self,
+        wanted: ContainerMember,
+    ) -> impl Iterator<Item = &ReceivedObject<'a>> {
         self.children
             .iter()
             .filter(move |(child, _)| *child == wanted)
             .map(|(_, object)| object)
     }
 
-    pub(super) fn child(&self, wanted: ContainerMember) -> Option<&Object<'a>> {
+    pub(super) fn child(&self, wanted: ContainerMember) -> Option<&ReceivedObject<'a>> {
         self.children(wanted).next()
     }
 }
@@ -260,7 +263,7 @@ enum JsonValuePosition {
 struct ContainerVisitor<'o, 'a> {
     place: JsonValuePosition,
     child: ContainerMember,
-    into: &'o mut Object<'a>,
+    into: &'o mut ReceivedObject<'a>,
     depth: u8,
     /// How many more objects may be kept.
     budget: &'o mut u32,
@@ -286,7 +289,7 @@ impl<'a> Visitor<'a> for ContainerVisitor<'_, 'a> {
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
         *self.budget -= 1;
-        let mut object = Object::default();
+        let mut object = ReceivedObject::default();
         while let Some(key) = map.next_key_seed(KeySeed)? {
             match key {
                 MemberKey::Member(member) => {

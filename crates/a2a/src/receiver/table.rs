@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    CallKey, CallPartChange, CallPhase, ReceiverBounds, Tally,
+    CallKey, CallPartChange, CallPhase, ReceiverBounds, ReceiverCounts,
     call::{ReceivedCall, ReceiverByteBudget},
     event::{ReceivedEvent, ReceivedEventKind},
     failure,
@@ -20,7 +20,7 @@ use crate::ToolCallPart;
 #[derive(Debug, Default)]
 pub(super) struct ReceivedCallTable {
     bounds: ReceiverBounds,
-    pub(super) tally: Tally,
+    pub(super) tally: ReceiverCounts,
     /// In order of first appearance.
     calls: BTreeMap<u64, ReceivedCall>,
     next: u64,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::members::{JsonObjectWriter, Members, Misread, values};
+use super::members::{JsonObjectWriter, ObjectMembers, PeerMessageError, values};
 use super::{A2aDialect, Part};
 
 /// What a task has made.
@@ -36,12 +36,12 @@ impl Artifact {
     }
 
     /// Reads an artifact of either dialect.
-    pub fn read(value: &Value) -> Result<Self, Misread> {
+    pub fn read(value: &Value) -> Result<Self, PeerMessageError> {
         Self::read_at(value, "artifact")
     }
 
-    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
-        let artifact = Members::of(value, place)?;
+    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, PeerMessageError> {
+        let artifact = ObjectMembers::of(value, place)?;
         Ok(Self {
             artifact_id: artifact.required_text("artifactId")?,
             name: artifact.said("name")?,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::members::Misread;
+use super::members::PeerMessageError;
 use super::{A2aDialect, UnsupportedVersion};
 
 /// Whose reasons they are, as the typed details of 1.0 say.
@@ -148,8 +148,8 @@ impl A2aRefusal {
     }
 }
 
-impl From<Misread> for A2aRefusal {
-    fn from(misread: Misread) -> Self {
+impl From<PeerMessageError> for A2aRefusal {
+    fn from(misread: PeerMessageError) -> Self {
         Self::new(ErrorCode::InvalidParams, misread.to_string())
     }
 }

@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 /// What a peer sent cannot be read. Names the place, for whoever wrote the peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{place}` {expected}")]
-pub struct Misread {
+pub struct PeerMessageError {
     place: String,
     expected: &'static str,
 }
 
-impl Misread {
+impl PeerMessageError {
     pub(super) fn new(place: &str, expected: &'static str) -> Self {
         Self {
             place: place.chars().take(120).collect(),
@@ -21,16 +21,16 @@ impl Misread {
 
 /// An object with the place it was found at.
 #[derive(Clone, Copy)]
-pub(super) struct Members<'a> {
+pub(super) struct ObjectMembers<'a> {
     map: &'a Map<String, Value>,
     place: &'a str,
 }
 
-impl<'a> Members<'a> {
-    pub(super) fn of(value: &'a Value, place: &'a str) -> Result<Self, Misread> {
+impl<'a> ObjectMembers<'a> {
+    pub(super) fn of(value: &'a Value, place: &'a str) -> Result<Self, PeerMessageError> {
         let map = value
             .as_object()
-            .ok_or_else(|| Misread::new(place, "must be an object"))?;
+            .ok_or_else(|| PeerMessageError::new(place, "must be an object"))?;
         Ok(Self { map, place })
     }
 
@@ -44,8 +44,8 @@ impl<'a> Members<'a> {
         self.map.get(name)
     }
 
-    pub(super) fn misread(&self, name: &str, expected: &'static str) -> Misread {
-        Misread::new(&self.path(name), expected)
+    pub(super) fn misread(&self, name: &str, expected: &'static str) -> PeerMessageError {
+        PeerMessageError::new(&self.path(name), expected)
     }
 
     pub(super) fn path(&self, name: &str) -> String {
@@ -53,13 +53,13 @@ impl<'a> Members<'a> {
     }
 
     /// A text that must be there and say something.
-    pub(super) fn required_text(&self, name: &str) -> Result<String, Misread> {
+    pub(super) fn required_text(&self, name: &str) -> Result<String, PeerMessageError> {
         self.text(name)?
             .filter(|text| !text.is_empty())
             .ok_or_else(|| self.misread(name, "must be a text that is not empty"))
     }
 
-    pub(super) fn text(&self, name: &str) -> Result<Option<String>, Misread> {
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, PeerMessageError> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -68,11 +68,11 @@ impl<'a> Members<'a> {
     }
 
     /// As [`text`](Self::text); empty is none, which is how protocol buffers leave a text out.
-    pub(super) fn said(&self, name: &str) -> Result<Option<String>, Misread> {
+    pub(super) fn said(&self, name: &str) -> Result<Option<String>, PeerMessageError> {
         Ok(self.text(name)?.filter(|text| !text.is_empty()))
     }
 
-    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Misread> {
+    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, PeerMessageError> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
@@ -84,7 +84,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    pub(super) fn count(&self, name: &str) -> Result<Option<u64>, Misread> {
+    pub(super) fn count(&self, name: &str) -> Result<Option<u64>, PeerMessageError> {
         match self.get(name) {
             None => Ok(None),
             Some(value) => super::number::count(value)
@@ -93,7 +93,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    pub(super) fn list(&self, name: &str) -> Result<&'a [Value], Misread> {
+    pub(super) fn list(&self, name: &str) -> Result<&'a [Value], PeerMessageError> {
         match self.get(name) {
             None => Ok(&[]),
             Some(Value::Array(items)) => Ok(items),
@@ -101,13 +101,16 @@ impl<'a> Members<'a> {
         }
     }
 
-    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, Misread> {
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, PeerMessageError> {
         let text = |item: &Value| item.as_str().map(str::to_owned);
         let texts: Option<Vec<String>> = self.list(name)?.iter().map(text).collect();
         texts.ok_or_else(|| self.misread(name, "must be a list of texts"))
     }
 
-    pub(super) fn object(&self, name: &str) -> Result<Option<Map<String, Value>>, Misread> {
+    pub(super) fn object(
+        &self,
+        name: &str,
+    ) -> Result<Option<Map<String, Value>>, PeerMessageError> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Object(map)) => Ok(Some(map.clone())),
@@ -117,15 +120,15 @@ impl<'a> Members<'a> {
 
     /// Reads each item of a list, told where it is.
     /// Metadata that says nothing counts as none.
-    pub(super) fn metadata(&self) -> Result<Option<Map<String, Value>>, Misread> {
+    pub(super) fn metadata(&self) -> Result<Option<Map<String, Value>>, PeerMessageError> {
         Ok(self.object("metadata")?.filter(|map| !map.is_empty()))
     }
 
     pub(super) fn each<T>(
         &self,
         name: &str,
-        read: impl Fn(&Value, &str) -> Result<T, Misread>,
-    ) -> Result<Vec<T>, Misread> {
+        read: impl Fn(&Value, &str) -> Result<T, PeerMessageError>,
+    ) -> Result<Vec<T>, PeerMessageError> {
         let at = |(place, item)| read(item, &format!("{}[{place}]", self.path(name)));
         self.list(name)?.iter().enumerate().map(at).collect()
     }

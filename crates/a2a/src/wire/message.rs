@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::members::{JsonObjectWriter, Members, Misread, values};
+use super::members::{JsonObjectWriter, ObjectMembers, PeerMessageError, values};
 use super::{A2aDialect, Part};
 use crate::{CANONICAL_URI, is_tool_events};
 
@@ -99,12 +99,12 @@ impl Message {
     }
 
     /// Reads a message of either dialect. A role that is missing is the user's: only clients write to hosts.
-    pub fn read(value: &Value) -> Result<Self, Misread> {
+    pub fn read(value: &Value) -> Result<Self, PeerMessageError> {
         Self::read_at(value, "message")
     }
 
-    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
-        let message = Members::of(value, place)?;
+    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, PeerMessageError> {
+        let message = ObjectMembers::of(value, place)?;
         let role = match message.said("role")? {
             None => MessageRole::User,
             Some(word) => MessageRole::named(&word).ok_or_else(|| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::members::{Members, Misread};
+use super::members::{ObjectMembers, PeerMessageError};
 use super::{A2aDialect, Message, MessageRole, TaskState};
 
 /// Where the readers say that a mistake is.
@@ -25,12 +25,12 @@ pub struct SendParams {
 
 impl SendParams {
     /// Reads them. Only the user sends messages, and says something. In 0.3 `blocking: false`, in 1.0 `returnImmediately: true` asks for an answer at once.
-    pub fn read(params: &Value, dialect: A2aDialect) -> Result<Self, Misread> {
-        let params = Members::of(params, PLACE)?;
+    pub fn read(params: &Value, dialect: A2aDialect) -> Result<Self, PeerMessageError> {
+        let params = ObjectMembers::of(params, PLACE)?;
         let message = params
             .get("message")
             .ok_or_else(|| params.misread("message", "must be given"))?;
-        let written = Members::of(message, "params.message")?;
+        let written = ObjectMembers::of(message, "params.message")?;
         let message = Message::read_at(message, "params.message")?;
         match message.role {
             MessageRole::User if written.said("role")?.is_some() => {}
@@ -48,7 +48,7 @@ impl SendParams {
         }
         let nothing = Value::Object(Map::new());
         let configuration = params.get("configuration").unwrap_or(&nothing);
-        let configuration = Members::of(configuration, "params.configuration")?;
+        let configuration = ObjectMembers::of(configuration, "params.configuration")?;
         let blocking = match dialect {
             A2aDialect::V0_3 => configuration.flag("blocking")?.unwrap_or(true),
             A2aDialect::V1_0 => !configuration.flag("returnImmediately")?.unwrap_or(false),
@@ -75,8 +75,8 @@ pub struct TaskParams {
 
 impl TaskParams {
     /// Reads them.
-    pub fn read(params: &Value) -> Result<Self, Misread> {
-        let params = Members::of(params, PLACE)?;
+    pub fn read(params: &Value) -> Result<Self, PeerMessageError> {
+        let params = ObjectMembers::of(params, PLACE)?;
         // The older proto spelling; some peers of 1.0 still send it.
         let resource = params.said("name")?;
         let named = resource
@@ -119,10 +119,10 @@ impl ListParams {
     const USUAL: u64 = 50;
 
     /// Reads them; nothing at all is a list without conditions.
-    pub fn read(params: &Value) -> Result<Self, Misread> {
+    pub fn read(params: &Value) -> Result<Self, PeerMessageError> {
         let nothing = Value::Object(Map::new());
         let params = if params.is_null() { &nothing } else { params };
-        let params = Members::of(params, PLACE)?;
+        let params = ObjectMembers::of(params, PLACE)?;
         let status = match params.get("status") {
             None => None,
             Some(value) => Some(TaskState::read_at(value, "params.status")?),

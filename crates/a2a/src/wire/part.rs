@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::members::{JsonObjectWriter, Members, Misread};
+use super::members::{JsonObjectWriter, ObjectMembers, PeerMessageError};
 use super::{A2aDialect, narrowed};
 use crate::ToolEvent;
 
@@ -62,18 +62,18 @@ impl Part {
     }
 
     /// Reads a part of either dialect.
-    pub fn read(value: &Value) -> Result<Self, Misread> {
+    pub fn read(value: &Value) -> Result<Self, PeerMessageError> {
         Self::read_at(value, "part")
     }
 
-    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
-        let part = Members::of(value, place)?;
+    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, PeerMessageError> {
+        let part = ObjectMembers::of(value, place)?;
         let mut metadata = part.object("metadata")?;
         let file = part.get("file").map(|file| (file, part.path("file")));
         let mut media_type = part.said("mediaType")?;
         let mut filename = part.said("filename")?;
         let content = if let Some((file, place)) = &file {
-            let file = Members::of(file, place)?;
+            let file = ObjectMembers::of(file, place)?;
             media_type = file.said("mimeType")?.or(media_type);
             filename = file.said("name")?.or(filename);
             match (file.text("bytes")?, file.text("uri")?) {
@@ -90,7 +90,7 @@ impl Part {
         } else if let Some(url) = part.text("url")? {
             PartContent::Url(url)
         } else {
-            return Err(Misread::new(
+            return Err(PeerMessageError::new(
                 place,
                 "must hold `text`, `data`, `raw`, `url` or `file`",
             ));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::members::{JsonObjectWriter, Members, Misread};
+use super::members::{JsonObjectWriter, ObjectMembers, PeerMessageError};
 use super::{A2aDialect, Artifact, Message, Task, TaskStatus};
 
 /// A task got further.
@@ -21,8 +21,8 @@ pub struct StatusUpdate {
 }
 
 impl StatusUpdate {
-    fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
-        let update = Members::of(value, place)?;
+    fn read_at(value: &Value, place: &str) -> Result<Self, PeerMessageError> {
+        let update = ObjectMembers::of(value, place)?;
         let status = update
             .get("status")
             .ok_or_else(|| update.misread("status", "must be given"))?;
@@ -68,8 +68,8 @@ pub struct ArtifactUpdate {
 }
 
 impl ArtifactUpdate {
-    fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
-        let update = Members::of(value, place)?;
+    fn read_at(value: &Value, place: &str) -> Result<Self, PeerMessageError> {
+        let update = ObjectMembers::of(value, place)?;
         let artifact = update
             .get("artifact")
             .ok_or_else(|| update.misread("artifact", "must be given"))?;
@@ -110,8 +110,8 @@ pub enum StreamItem {
 
 impl StreamItem {
     /// Reads an item of either dialect, without its JSON-RPC envelope.
-    pub fn read(value: &Value) -> Result<Self, Misread> {
-        let item = Members::of(value, "result")?;
+    pub fn read(value: &Value) -> Result<Self, PeerMessageError> {
+        let item = ObjectMembers::of(value, "result")?;
         if let Some(task) = item.get("task") {
             return Task::read_at(task, "result.task").map(Self::Task);
         }
@@ -130,7 +130,7 @@ impl StreamItem {
             Some("message") => Message::read_at(value, "result").map(Self::Message),
             Some("status-update") => StatusUpdate::read_at(value, "result").map(Self::Status),
             Some("artifact-update") => ArtifactUpdate::read_at(value, "result").map(Self::Artifact),
-            Some(_) | None => Err(Misread::new(
+            Some(_) | None => Err(PeerMessageError::new(
                 "result",
                 "must be a task, a message or an update of a task",
             )),

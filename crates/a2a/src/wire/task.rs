@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::members::{JsonObjectWriter, Members, Misread, values};
+use super::members::{JsonObjectWriter, ObjectMembers, PeerMessageError, values};
 use super::{A2aDialect, Artifact, Message};
 
 macro_rules! states {
@@ -69,9 +69,9 @@ impl TaskState {
         }
     }
 
-    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
+    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, PeerMessageError> {
         value.as_str().and_then(Self::named).ok_or_else(|| {
-            Misread::new(
+            PeerMessageError::new(
                 place,
                 "must be a state such as `working` or `TASK_STATE_WORKING`",
             )
@@ -91,8 +91,8 @@ pub struct TaskStatus {
 }
 
 impl TaskStatus {
-    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
-        let status = Members::of(value, place)?;
+    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, PeerMessageError> {
+        let status = ObjectMembers::of(value, place)?;
         let state = match status.get("state") {
             Some(state) => TaskState::read_at(state, &status.path("state"))?,
             None => TaskState::Unknown,
@@ -152,12 +152,12 @@ impl Task {
     }
 
     /// Reads a task of either dialect.
-    pub fn read(value: &Value) -> Result<Self, Misread> {
+    pub fn read(value: &Value) -> Result<Self, PeerMessageError> {
         Self::read_at(value, "task")
     }
 
-    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
-        let task = Members::of(value, place)?;
+    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, PeerMessageError> {
+        let task = ObjectMembers::of(value, place)?;
         let status = task
             .get("status")
             .ok_or_else(|| task.misread("status", "must be given"))?;

@@ -18,13 +18,13 @@ const CLOCK: u64 = 1_000_000_000;
 /// The end that hears the host.
 pub(super) struct EventSender {
     queue: mpsc::Sender<DeliveredToolEvent>,
-    numbering: Numbering,
+    numbering: EventNumbering,
     /// Lost since the last event that found room.
     lost: u64,
 }
 
 #[derive(Clone, Copy)]
-enum Numbering {
+enum EventNumbering {
     /// Nothing heard yet.
     Unknown,
     /// 1, 2, 3; the last one heard.
@@ -49,7 +49,7 @@ impl EventSender {
         (
             Self {
                 queue,
-                numbering: Numbering::Unknown,
+                numbering: EventNumbering::Unknown,
                 lost: 0,
             },
             receiver,
@@ -86,18 +86,18 @@ impl EventSender {
     /// How many numbers were skipped. `None`: this event was heard already.
     fn hole_before(&mut self, seq: u64) -> Option<u64> {
         let last = match self.numbering {
-            Numbering::Unknown if (1..CLOCK).contains(&seq) => 0,
-            Numbering::Unknown => {
-                self.numbering = Numbering::MeansNothing;
+            EventNumbering::Unknown if (1..CLOCK).contains(&seq) => 0,
+            EventNumbering::Unknown => {
+                self.numbering = EventNumbering::MeansNothing;
                 return Some(0);
             }
-            Numbering::Counts(last) => last,
-            Numbering::MeansNothing => return Some(0),
+            EventNumbering::Counts(last) => last,
+            EventNumbering::MeansNothing => return Some(0),
         };
         if seq <= last {
             return None;
         }
-        self.numbering = Numbering::Counts(seq);
+        self.numbering = EventNumbering::Counts(seq);
         Some(seq - last - 1)
     }
 }

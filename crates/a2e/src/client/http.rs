@@ -17,7 +17,7 @@ use reqwest::{Url, header::HeaderValue};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{error::ConnectError, hello::ConnectOptions, router::Router};
+use super::{error::ConnectError, hello::ConnectOptions, router::AnswerRouter};
 
 /// POSTs at the same time, and so connections.
 const POSTS: usize = 32;
@@ -56,7 +56,7 @@ impl HttpHost {
         self
     }
 
-    fn routes(&self) -> Result<Routes, ConnectError> {
+    fn routes(&self) -> Result<HostRoutes, ConnectError> {
         let refused = |reason: &dyn std::fmt::Display| ConnectError::Address {
             reason: reason.to_string(),
         };
@@ -71,7 +71,7 @@ impl HttpHost {
             url.set_path(&format!("{before}/{after}"));
             url
         };
-        Ok(Routes {
+        Ok(HostRoutes {
             session: at("session"),
             send: at(&self.send_path),
             stream: at(&self.stream_path),
@@ -79,7 +79,7 @@ impl HttpHost {
     }
 }
 
-struct Routes {
+struct HostRoutes {
     session: Url,
     send: Url,
     stream: Url,
@@ -87,9 +87,9 @@ struct Routes {
 
 pub(super) struct HttpWire {
     http: reqwest::Client,
-    routes: Routes,
+    routes: HostRoutes,
     hello: ConnectOptions,
-    router: Arc<Router>,
+    router: Arc<AnswerRouter>,
     state: watch::Sender<HttpSessionState>,
     /// The newest session that the host said it does not know.
     lost: watch::Sender<u64>,
@@ -121,7 +121,7 @@ impl HttpWire {
     pub(super) async fn connect(
         host: &HttpHost,
         hello: ConnectOptions,
-        router: Arc<Router>,
+        router: Arc<AnswerRouter>,
     ) -> Result<Arc<Self>, ConnectError> {
         let routes = host.routes()?;
         let wire = Arc::new(Self {

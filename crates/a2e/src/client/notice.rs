@@ -26,9 +26,9 @@ pub enum HostNotice {
 
 /// A reader of notices, from the moment it was made on.
 #[derive(Debug)]
-pub struct Notices(pub(super) broadcast::Receiver<HostNotice>);
+pub struct HostNotices(pub(super) broadcast::Receiver<HostNotice>);
 
-impl Notices {
+impl HostNotices {
     /// The next one. `None`: the client is gone.
     pub async fn next(&mut self) -> Option<HostNotice> {
         match self.0.recv().await {

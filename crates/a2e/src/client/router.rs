@@ -19,20 +19,20 @@ use uuid::Uuid;
 use super::{
     error::CallError,
     events::EventQueueOutcome,
-    notice::{HostNotice, Notices},
+    notice::{HostNotice, HostNotices},
 };
 use crate::{
     Body, HandshakeResponse, InvokeEvent, Message,
     codec::{self, ReaderSide},
 };
 
-pub(crate) use entry::{Parting, RequestAnswer};
+pub(crate) use entry::{AbandonedRequestAction, RequestAnswer};
 pub(super) use entry::{RequestSendProgress, RouterEntry, RouterEntryState};
 
 /// Notices kept for a reader that is behind.
 const NOTICES: usize = 64;
 
-pub(super) struct Router {
+pub(super) struct AnswerRouter {
     table: Mutex<RouterTable>,
     /// One for every request in flight.
     slots: Arc<Semaphore>,
@@ -41,7 +41,7 @@ pub(super) struct Router {
     notices: broadcast::Sender<HostNotice>,
     /// What the host said in the last handshake.
     welcome: Mutex<Option<Arc<HandshakeResponse>>>,
-    pub(super) counts: Counts,
+    pub(super) counts: RouterCounts,
     /// Counts up whenever a list of tools that was fetched before may be out of date.
     lists: AtomicU64,
 }
@@ -55,7 +55,7 @@ struct RouterTable {
 
 /// What happened that nobody was told about.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct RouterCounts {
     pub(super) unreadable: AtomicU64,
     pub(super) unexpected: AtomicU64,
     pub(super) lost_events: AtomicU64,
@@ -66,7 +66,7 @@ pub(super) fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
 }
 
-impl Router {
+impl AnswerRouter {
     pub(super) fn new(in_flight: usize) -> Self {
         Self {
             table: Mutex::default(),
@@ -74,7 +74,7 @@ impl Router {
             emptied: Notify::new(),
             notices: broadcast::channel(NOTICES).0,
             welcome: Mutex::default(),
-            counts: Counts::default(),
+            counts: RouterCounts::default(),
             lists: AtomicU64::new(0),
         }
     }
@@ -160,7 +160,11 @@ impl Router {
     /// Nobody waits for this any more. Tells how far it had come, where it was not over already.
     ///
     /// A request on its way stays in the table for whoever is sending it, who then sees to the rest.
-    pub(super) fn abandon(&self, id: Uuid, parting: Parting) -> Option<RequestSendProgress> {
+    pub(super) fn abandon(
+        &self,
+        id: Uuid,
+        parting: AbandonedRequestAction,
+    ) -> Option<RequestSendProgress> {
         let mut table = self.table.lock();
         let entry = table.entries.get_mut(&id)?;
         let progress = entry.progress;
@@ -265,8 +269,8 @@ impl Router {
         self.welcome.lock().clone()
     }
 
-    pub(super) fn notices(&self) -> Notices {
-        Notices(self.notices.subscribe())
+    pub(super) fn notices(&self) -> HostNotices {
+        HostNotices(self.notices.subscribe())
     }
 
     pub(super) fn tell(&self, notice: HostNotice) {
@@ -287,7 +291,7 @@ impl Router {
 }
 
 /// What comes from the host.
-impl Router {
+impl AnswerRouter {
     /// A message as text.
     pub(super) fn receive(&self, text: &[u8]) {
         match codec::decode(text, ReaderSide::Agent) {

@@ -20,8 +20,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{error::ConnectError, router::Router};
-use lines::{LineSplitter, Split};
+use super::{error::ConnectError, router::AnswerRouter};
+use lines::{LineSplitter, SplitLine};
 
 /// Lines that wait to be written.
 const QUEUE: usize = 64;
@@ -115,7 +115,7 @@ impl StdioWire {
     pub(super) fn start(
         command: StdioCommand,
         line_limit: usize,
-        router: Arc<Router>,
+        router: Arc<AnswerRouter>,
     ) -> Result<Self, ConnectError> {
         let StdioCommand {
             program,
@@ -153,17 +153,19 @@ impl StdioWire {
         let mut readers = child::ChildReaderTasks::default();
         if let Some(stdout) = child.stdout.take() {
             let router = router.clone();
-            let each = move |line: Split<'_>| match line {
-                Split::Line(line) => router.receive(line),
-                Split::TooLong(head) => {
+            let each = move |line: SplitLine<'_>| match line {
+                SplitLine::Line(line) => router.receive(line),
+                SplitLine::TooLong(head) => {
                     router.receive_damaged(head, format!("it is longer than {line_limit} bytes"));
                 }
             };
             readers.stdout = Some(tasks.spawn(read(stdout, line_limit, each)));
         }
         if let (Some(pipe), StderrSink::Lines(hear)) = (child.stderr.take(), stderr) {
-            let each = move |line: Split<'_>| match line {
-                Split::Line(line) | Split::TooLong(line) => hear(&String::from_utf8_lossy(line)),
+            let each = move |line: SplitLine<'_>| match line {
+                SplitLine::Line(line) | SplitLine::TooLong(line) => {
+                    hear(&String::from_utf8_lossy(line))
+                }
             };
             readers.stderr = Some(tasks.spawn(read(pipe, STDERR_LINE, each)));
         }
@@ -207,7 +209,7 @@ async fn stopped_for(stop: &CancellationToken, time: std::time::Duration) {
 }
 
 /// Reads lines until the pipe ends.
-async fn read(mut pipe: impl AsyncRead + Unpin, limit: usize, mut each: impl FnMut(Split<'_>)) {
+async fn read(mut pipe: impl AsyncRead + Unpin, limit: usize, mut each: impl FnMut(SplitLine<'_>)) {
     let mut splitter = LineSplitter::new(limit);
     let mut buffer = bytes::BytesMut::with_capacity(READ);
     loop {

@@ -11,12 +11,12 @@ use uuid::Uuid;
 use super::{
     error::{CallError, HostDeparture},
     http::HttpWire,
-    router::{Router, RouterEntry},
+    router::{AnswerRouter, RouterEntry},
     stdio::StdioWire,
 };
 use crate::{
     Body, InProcessLink, Message, Shutdown,
-    codec::{self, Framing},
+    codec::{self, MessageFraming},
 };
 
 pub(super) enum ClientWire {
@@ -29,7 +29,7 @@ impl ClientWire {
     /// Puts the entry into the table and the message on its way.
     pub(super) async fn send(
         &self,
-        router: &Router,
+        router: &AnswerRouter,
         id: Uuid,
         message: Message,
         entry: RouterEntry,
@@ -137,7 +137,7 @@ pub(super) fn shutdown(grace: Duration) -> Message {
 
 /// A message as text, without its line end.
 pub(super) fn encode(message: &Message) -> Result<Bytes, CallError> {
-    let mut line = codec::encode(message, Framing::Line);
+    let mut line = codec::encode(message, MessageFraming::Line);
     line.pop();
     // The host would refuse it without being able to say whose it was.
     if codec::is_too_deep(&line) {
@@ -156,7 +156,7 @@ pub(super) struct LinkWire {
 }
 
 impl LinkWire {
-    pub(super) fn start(link: InProcessLink, router: Arc<Router>) -> Self {
+    pub(super) fn start(link: InProcessLink, router: Arc<AnswerRouter>) -> Self {
         let InProcessLink {
             sender,
             mut receiver,

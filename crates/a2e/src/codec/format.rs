@@ -6,7 +6,7 @@ use serde_json::ser::Formatter;
 
 /// Escapes everything that is not ASCII. The control characters some readers take for line breaks are escaped by
 /// JSON's own rules.
-pub(super) struct Ascii {
+pub(super) struct AsciiFormatter {
     /// Break the line once it has so many bytes.
     limit: usize,
     /// About how many it has.
@@ -18,7 +18,7 @@ const NEXT_LINE: &[u8] = b"\ndata: ";
 /// What a token takes beside its text, roughly: quotes, a comma, a colon, digits.
 const TOKEN: usize = 8;
 
-impl Ascii {
+impl AsciiFormatter {
     pub(super) fn on_one_line() -> Self {
         Self {
             limit: usize::MAX,
@@ -61,7 +61,7 @@ impl Ascii {
     }
 }
 
-impl Formatter for Ascii {
+impl Formatter for AsciiFormatter {
     fn begin_array_value<W: ?Sized + Write>(
         &mut self,
         writer: &mut W,

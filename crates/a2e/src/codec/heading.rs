@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 /// The type of a message, its id, and the id of the message that it answers. Everything else is left unread.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
-pub struct Heading<'a> {
+pub struct MessageHeading<'a> {
     /// The word for what it says.
     #[serde(borrow, rename = "type")]
     pub kind: Cow<'a, str>,
@@ -18,7 +18,7 @@ pub struct Heading<'a> {
     pub req_id: Cow<'a, str>,
 }
 
-impl<'a> Heading<'a> {
+impl<'a> MessageHeading<'a> {
     /// Reads the heading of a message. `None`: the bytes are no message.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
@@ -32,7 +32,7 @@ impl<'a> Heading<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::Heading;
+    use super::MessageHeading;
 
     #[test]
     fn answers_are_told_from_requests_and_events() {
@@ -54,7 +54,7 @@ mod tests {
             (r#"{"type":"ping","id":1}"#, None),
             ("GET /approvals HTTP/1.1", None),
         ] {
-            let read = Heading::read(message.as_bytes());
+            let read = MessageHeading::read(message.as_bytes());
             let read = read
                 .as_ref()
                 .map(|heading| (&*heading.kind, &*heading.id, heading.is_answer()));

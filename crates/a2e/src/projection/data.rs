@@ -11,7 +11,7 @@ use super::own_code;
 /// What the tool gave: its value where that is all, otherwise its text with everything else beside it.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Data<'a> {
+pub(super) enum ResultData<'a> {
     Value(&'a Value),
     /// Of a plugin's tool alone: the host's own tools have text among parts.
     Text(Cow<'a, str>),
@@ -25,7 +25,7 @@ pub(super) enum Data<'a> {
     },
 }
 
-impl<'a> Data<'a> {
+impl<'a> ResultData<'a> {
     /// The data, and whether its text had to be cut.
     pub(super) fn of(result: &'a HostResult, most: usize) -> (Option<Self>, bool) {
         let structured = result.structured_content.as_ref();
@@ -122,7 +122,7 @@ fn cut_at(text: Cow<'_, str>, end: usize) -> Cow<'_, str> {
     }
 }
 
-impl Data<'_> {
+impl ResultData<'_> {
     pub(super) fn to_value(&self) -> Value {
         match self {
             Self::Value(value) => (*value).clone(),

@@ -9,11 +9,11 @@ use toolpost_a2e::{
     HandshakeResponse, InvokeEvent, Message, OtherBody, Pong, Shutdown, ToolCallRequest,
     ToolCallResponse, ToolCancelRequest, ToolCancelResponse, ToolDefinition, ToolListRequest,
     ToolListResponse, ToolParameter, ToolResult,
-    codec::{self, Framing},
+    codec::{self, MessageFraming},
 };
 use toolpost_model::{
-    BatchPlace, Disposition, ErrorClass, InvocationId, ModelInput, OnFailure, Ordering, Outcome,
-    Redactions, RetryGuidance, SurfaceRequest,
+    BatchOrdering, BatchPlace, Disposition, ErrorClass, InvocationId, ModelInput, OnFailure,
+    Outcome, Redactions, RetryGuidance, SurfaceRequest,
 };
 
 /// Text with everything that readers have stumbled over.
@@ -322,7 +322,7 @@ fn tool_body() -> impl Strategy<Value = Body> {
                         index: u32::from(as_text),
                         depends_on: if streaming { vec![0] } else { Vec::new() },
                         on_failure: OnFailure::CancelSiblings,
-                        ordering: Ordering::default(),
+                        ordering: BatchOrdering::default(),
                     }),
                     background: as_text == 2,
                     ..ToolCallRequest::new(tool_name, input)
@@ -376,19 +376,19 @@ fn json_of(line: &[u8]) -> Value {
 proptest! {
     #[test]
     fn what_goes_in_comes_out(message in message()) {
-        let line = codec::encode(&message, Framing::Line);
+        let line = codec::encode(&message, MessageFraming::Line);
         let read = codec::decode(&line, codec::ReaderSide::Agent).unwrap();
         prop_assert_eq!(&read.id, &message.id);
         prop_assert_eq!(read.ts, message.ts);
         prop_assert_eq!(read.body.kind(), message.body.kind());
         prop_assert_eq!(read.body.req_id(), message.body.req_id());
-        let again = codec::encode(&Message { version: None, ..read }, Framing::Line);
+        let again = codec::encode(&Message { version: None, ..read }, MessageFraming::Line);
         prop_assert_eq!(json_of(&line), json_of(&again));
     }
 
     #[test]
     fn lines_are_plain(message in message()) {
-        let line = codec::encode(&message, Framing::Line);
+        let line = codec::encode(&message, MessageFraming::Line);
         let (end, text) = line.split_last().unwrap();
         prop_assert_eq!(*end, b'\n');
         prop_assert!(text.iter().all(|byte| byte.is_ascii() && *byte >= b' '), "{:?}", String::from_utf8_lossy(text));
@@ -409,14 +409,14 @@ proptest! {
 
 /// Joins the data lines of an event and compares with the plain line.
 fn check_event(message: &Message) -> Vec<usize> {
-    let event = String::from_utf8(codec::encode(message, Framing::Event)).unwrap();
+    let event = String::from_utf8(codec::encode(message, MessageFraming::Event)).unwrap();
     let lines = event.strip_suffix("\n\n").unwrap().split('\n');
     let data: Vec<_> = lines
         .map(|line| line.strip_prefix("data: ").unwrap())
         .collect();
     assert_eq!(
         json_of(data.join("\n").as_bytes()),
-        json_of(&codec::encode(message, Framing::Line))
+        json_of(&codec::encode(message, MessageFraming::Line))
     );
     data.iter().map(|line| line.len()).collect()
 }

@@ -6,7 +6,8 @@ use insta::assert_snapshot;
 use serde_json::json;
 use toolpost_a2e::{
     Body, ErrorCode, ErrorMessage, HandshakeRequest, HandshakeResponse, Message, Shutdown,
-    ToolCallRequest, ToolCallResponse, ToolCancelRequest, ToolListResponse, codec, codec::Framing,
+    ToolCallRequest, ToolCallResponse, ToolCancelRequest, ToolListResponse, codec,
+    codec::MessageFraming,
 };
 use toolpost_model::ModelInput;
 
@@ -17,7 +18,7 @@ fn line(body: Body) -> String {
         ts: Some(1_790_000_000.25),
         body,
     };
-    String::from_utf8(codec::encode(&message, Framing::Line))
+    String::from_utf8(codec::encode(&message, MessageFraming::Line))
         .unwrap()
         .trim_end()
         .to_owned()

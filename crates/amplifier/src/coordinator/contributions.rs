@@ -12,23 +12,23 @@ type ContributionCallback =
     Arc<dyn Fn() -> BoxFuture<'static, Result<Value, MountError>> + Send + Sync>;
 
 #[derive(Clone)]
-struct Contributor {
+struct ContributionSource {
     channel: String,
     name: String,
     callback: ContributionCallback,
 }
 
 #[derive(Default)]
-pub(super) struct Contributions(Mutex<Vec<Contributor>>);
+pub(super) struct ContributionTable(Mutex<Vec<ContributionSource>>);
 
-impl Contributions {
+impl ContributionTable {
     pub(super) fn add<F, Fut>(&self, channel: String, name: String, callback: F)
     where
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Value, MountError>> + Send + 'static,
     {
         let callback: ContributionCallback = Arc::new(move || Box::pin(callback()));
-        let contributor = Contributor {
+        let contributor = ContributionSource {
             channel,
             name,
             callback,
@@ -49,7 +49,7 @@ impl Contributions {
         (values, failures)
     }
 
-    fn of(&self, channel: &str) -> Vec<Contributor> {
+    fn of(&self, channel: &str) -> Vec<ContributionSource> {
         let all = self.0.lock();
         all.iter()
             .filter(|contributor| contributor.channel == channel)

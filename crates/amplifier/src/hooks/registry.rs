@@ -88,12 +88,12 @@ pub struct RegisteredHandler {
 }
 
 /// Takes a handler out again. Without it the handler stays for the session.
-pub struct Registration {
+pub struct HookRegistration {
     shared: Arc<HookRegistryState>,
     id: u64,
 }
 
-impl Registration {
+impl HookRegistration {
     /// Takes it out.
     pub fn unregister(self) {
         self.shared
@@ -119,7 +119,7 @@ impl HookRegistry {
         priority: i32,
         name: impl Into<String>,
         handler: impl HookHandler,
-    ) -> Registration {
+    ) -> HookRegistration {
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let handler = RegisteredHandler {
             id,
@@ -133,7 +133,7 @@ impl HookRegistry {
         let place = handlers.partition_point(|earlier| earlier.priority <= priority);
         handlers.insert(place, handler);
         drop(handlers);
-        Registration {
+        HookRegistration {
             shared: Arc::clone(&self.shared),
             id,
         }

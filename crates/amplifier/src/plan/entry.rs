@@ -11,7 +11,7 @@ const MOST: usize = 256;
 
 /// A list of entries, in the order they first came in.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Entries {
+pub(super) struct PlanEntryList {
     pub(super) list: Vec<PlanEntry>,
     /// Whether it takes the place of the list beneath.
     replaces: bool,
@@ -32,12 +32,12 @@ pub(super) struct PlanEntry {
 
 /// What `overrides` says of a module.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Override {
+pub(super) struct ModuleOverride {
     pub(super) source: Option<ModuleSource>,
     pub(super) config: Map<String, Value>,
 }
 
-impl Override {
+impl ModuleOverride {
     /// Lays a later one over this.
     pub(super) fn lay(&mut self, over: Self) {
         self.source = over.source.or(self.source.take());
@@ -45,7 +45,7 @@ impl Override {
     }
 }
 
-impl Entries {
+impl PlanEntryList {
     pub(super) fn over(self, under: Self) -> Self {
         if self.replaces {
             return self;
@@ -74,18 +74,22 @@ impl PlanEntry {
 }
 
 /// Reads a section of entries.
-pub(super) fn entries(section: &str, value: &Value, reading: &mut PlanDiagnostics<'_>) -> Entries {
+pub(super) fn entries(
+    section: &str,
+    value: &Value,
+    reading: &mut PlanDiagnostics<'_>,
+) -> PlanEntryList {
     let (items, replaces) = match (value, merge::replacement(value)) {
         (_, Some(items)) => (items, true),
         (Value::Array(items), None) => (items, false),
-        (Value::Null, None) => return Entries::default(),
+        (Value::Null, None) => return PlanEntryList::default(),
         (other, None) => {
             let message = format!(
                 "`{section}` must be a list of modules, and is {}",
                 kind_of(other)
             );
             reading.error(section, format!("{section}_type"), message);
-            return Entries::default();
+            return PlanEntryList::default();
         }
     };
     if items.len() > MOST {
@@ -94,12 +98,12 @@ pub(super) fn entries(section: &str, value: &Value, reading: &mut PlanDiagnostic
             items.len()
         );
         reading.error(section, format!("{section}_type"), message);
-        return Entries::default();
+        return PlanEntryList::default();
     }
     if items.is_empty() && !replaces {
         reading.note(section, NoteWeight::Info, format!("`{section}` is empty"));
     }
-    let mut read = Entries {
+    let mut read = PlanEntryList {
         list: Vec::new(),
         replaces,
     };
@@ -108,13 +112,13 @@ pub(super) fn entries(section: &str, value: &Value, reading: &mut PlanDiagnostic
             continue;
         };
         // Of two in one list, the second is laid over the first.
-        read = Entries {
+        read = PlanEntryList {
             list: vec![entry],
             replaces: false,
         }
         .over(read);
     }
-    Entries { replaces, ..read }
+    PlanEntryList { replaces, ..read }
 }
 
 fn entry(path: &str, item: &Value, reading: &mut PlanDiagnostics<'_>) -> Option<PlanEntry> {
@@ -226,7 +230,7 @@ pub(super) fn one_override(
     path: &str,
     value: &Value,
     reading: &mut PlanDiagnostics<'_>,
-) -> Option<Override> {
+) -> Option<ModuleOverride> {
     let Value::Object(table) = value else {
         let message = format!("an override is a table, and this is {}", kind_of(value));
         reading.error(path, format!("{path}_type"), message);
@@ -234,7 +238,7 @@ pub(super) fn one_override(
     };
     let source = table.get("source").filter(|source| !source.is_null());
     let source = source.and_then(|source| reading.source(path, source));
-    Some(Override {
+    Some(ModuleOverride {
         source,
         config: config(path, table.get("config"), reading),
     })

@@ -8,7 +8,7 @@ use crate::{ModuleId, ModuleKind, ModuleSource, PlannedModule};
 
 use super::{
     MountPlan, NoteWeight, PlanNote,
-    entry::{Override, PlanEntry},
+    entry::{ModuleOverride, PlanEntry},
     merge,
 };
 
@@ -73,7 +73,7 @@ impl MountPlan {
     }
 
     /// What is laid over an entry: by its module, and more exactly by its `id`.
-    fn override_of(&self, entry: &PlanEntry, module: &str) -> Option<Override> {
+    fn override_of(&self, entry: &PlanEntry, module: &str) -> Option<ModuleOverride> {
         let of_module = self.overrides.get(module).cloned();
         let of_id = self
             .overrides

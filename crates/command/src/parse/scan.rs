@@ -51,11 +51,11 @@ pub(super) fn expansions(text: &str) -> Result<usize, OpaqueReason> {
 struct ScriptScanner<'a> {
     rest: &'a str,
     /// Documents whose bodies begin on the next line.
-    pending: Vec<Delimiter<'a>>,
+    pending: Vec<HeredocDelimiter<'a>>,
     expansions: usize,
 }
 
-struct Delimiter<'a> {
+struct HeredocDelimiter<'a> {
     name: &'a str,
     strips_tabs: bool,
 }
@@ -139,7 +139,7 @@ impl<'a> ScriptScanner<'a> {
             return Err(OpaqueReason::Ambiguous);
         }
         self.rest = rest;
-        self.pending.push(Delimiter { name, strips_tabs });
+        self.pending.push(HeredocDelimiter { name, strips_tabs });
         Ok(())
     }
 

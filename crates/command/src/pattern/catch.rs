@@ -78,12 +78,12 @@ impl<'a> PatternWords<'a> {
 struct CommandWords<'a> {
     program: &'a str,
     options: Vec<&'a str>,
-    operands: Vec<Operand<'a>>,
+    operands: Vec<PatternOperand<'a>>,
     /// Every option, in the spelling that stands for it.
     canonical: Vec<String>,
 }
 
-struct Operand<'a> {
+struct PatternOperand<'a> {
     word: &'a str,
     /// It may be the value of the option before it.
     may_be_value: bool,
@@ -105,7 +105,7 @@ impl<'a> CommandWords<'a> {
         let mut may_be_value = false;
         while let Some(word) = words.next() {
             if word == "--" {
-                let behind = words.map(|word| Operand {
+                let behind = words.map(|word| PatternOperand {
                     word,
                     may_be_value: false,
                 });
@@ -124,7 +124,7 @@ impl<'a> CommandWords<'a> {
                     None => may_be_value = true,
                 }
             } else {
-                parsed.operands.push(Operand { word, may_be_value });
+                parsed.operands.push(PatternOperand { word, may_be_value });
                 may_be_value = false;
             }
         }
@@ -154,7 +154,7 @@ impl<'a> CommandWords<'a> {
             }
         }
         // `git push origin +main` forces without an option.
-        let forces = |operand: &Operand<'_>| operand.word.starts_with('+');
+        let forces = |operand: &PatternOperand<'_>| operand.word.starts_with('+');
         if self.program == "git" && subcommand == Some("push") && self.operands.iter().any(forces) {
             spellings.push("--force".to_owned());
         }
@@ -192,7 +192,12 @@ impl<'a> CommandWords<'a> {
 }
 
 /// Whether the wanted words are the beginning of the operands, or all of them where nothing may follow.
-fn operands_fit(wanted: &[&WordGlob], operands: &[Operand<'_>], open: bool, opaque: bool) -> bool {
+fn operands_fit(
+    wanted: &[&WordGlob],
+    operands: &[PatternOperand<'_>],
+    open: bool,
+    opaque: bool,
+) -> bool {
     match (wanted, operands) {
         ([], []) => true,
         ([], operands) => open || operands.iter().all(|operand| operand.may_be_value),

@@ -8,10 +8,10 @@ pub(super) const LONGEST: usize = 4096;
 pub(super) const MOST_ALTERNATIVES: usize = 64;
 
 /// A character, and whether it was quoted and so stands for itself.
-type Char = (char, bool);
+type PatternChar = (char, bool);
 
 /// Alternatives, and what stands behind them.
-type BraceAlternatives<'a> = (Vec<&'a [Char]>, &'a [Char]);
+type BraceAlternatives<'a> = (Vec<&'a [PatternChar]>, &'a [PatternChar]);
 
 pub(super) fn pattern(text: &str) -> Result<CommandPattern, CommandPatternError> {
     if text.len() > LONGEST {
@@ -53,7 +53,7 @@ pub(super) fn pattern(text: &str) -> Result<CommandPattern, CommandPatternError>
 }
 
 /// The first word, as characters and as written, and the text behind it.
-fn next_word(text: &str) -> Result<(Vec<Char>, &str, &str), CommandPatternError> {
+fn next_word(text: &str) -> Result<(Vec<PatternChar>, &str, &str), CommandPatternError> {
     let mut word = Vec::new();
     let mut chars = text.char_indices();
     let unclosed = || CommandPatternError::UnclosedQuote(text.to_owned());
@@ -82,14 +82,14 @@ fn next_word(text: &str) -> Result<(Vec<Char>, &str, &str), CommandPatternError>
     Ok((word, text, ""))
 }
 
-fn assignment(word: &[Char]) -> Option<(String, &[Char])> {
+fn assignment(word: &[PatternChar]) -> Option<(String, &[PatternChar])> {
     let at = word.iter().position(|char| *char == ('=', false))?;
     let name: String = word[..at].iter().map(|(c, _)| c).collect();
     let unquoted = word[..at].iter().all(|(_, quoted)| !quoted);
     (unquoted && variable::is_name(&name)).then(|| (name, &word[at + 1..]))
 }
 
-fn glob(word: &[Char], raw: &str) -> Result<WordGlob, CommandPatternError> {
+fn glob(word: &[PatternChar], raw: &str) -> Result<WordGlob, CommandPatternError> {
     let mut alternatives = vec![vec![String::new()]];
     let mut rest = word;
     while let Some((first, after)) = rest.split_first() {
@@ -114,7 +114,7 @@ fn glob(word: &[Char], raw: &str) -> Result<WordGlob, CommandPatternError> {
 /// The choices behind an opening brace and what follows its closing one; `None` where there is nothing to
 /// choose, as in `{}`.
 fn braced<'a>(
-    text: &'a [Char],
+    text: &'a [PatternChar],
     raw: &str,
 ) -> Result<Option<BraceAlternatives<'a>>, CommandPatternError> {
     let close = text.iter().position(|char| *char == ('}', false));
@@ -133,7 +133,7 @@ fn braced<'a>(
     }
 }
 
-fn multiplied(alternatives: &[Vec<String>], choices: &[&[Char]]) -> Vec<Vec<String>> {
+fn multiplied(alternatives: &[Vec<String>], choices: &[&[PatternChar]]) -> Vec<Vec<String>> {
     let mut product = Vec::with_capacity(alternatives.len() * choices.len());
     for alternative in alternatives {
         for choice in choices {
@@ -147,7 +147,7 @@ fn multiplied(alternatives: &[Vec<String>], choices: &[&[Char]]) -> Vec<Vec<Stri
     product
 }
 
-fn push(alternatives: &mut [Vec<String>], char: &Char) {
+fn push(alternatives: &mut [Vec<String>], char: &PatternChar) {
     for pieces in alternatives {
         match (char, pieces.last_mut()) {
             (('\0', true), _) => {}

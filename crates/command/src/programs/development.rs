@@ -1,10 +1,10 @@
 //! Build tools, package managers, and version control beside git.
 
+use super::CommandOptionMeaning::{
+    CommaCommand, Flag, Hides, HidesAlone, HidesIf, Script, Setting, Value,
+};
 use super::OperandMeaning::{
     Command as Words, CommandBehindDashes, Script as JoinedScript, ScriptFile, Settings, Subcommand,
-};
-use super::OptionMeaning::{
-    CommaCommand, Flag, Hides, HidesAlone, HidesIf, Script, Setting, Value,
 };
 use super::{LaunchingProgram, NO_PROGRAM, SettingMeaning, SettingTable};
 
@@ -322,7 +322,7 @@ static MERCURIAL_SETTINGS: SettingTable = SettingTable {
     other: SettingMeaning::Hides,
 };
 
-const UV_OPTIONS: &[(&str, super::OptionMeaning)] = &[
+const UV_OPTIONS: &[(&str, super::CommandOptionMeaning)] = &[
     (
         "-p -w --python --with --with-editable --with-requirements --from --extra --group --only-group",
         Value,

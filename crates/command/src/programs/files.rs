@@ -1,10 +1,10 @@
 //! Programs for files and texts with options that start programs or write files.
 
-use super::EmbeddedLanguage::{Awk, Sed};
-use super::OperandMeaning::{Code as CodeOperand, HidesIf as HidesIfOperand, OldOptions};
-use super::OptionMeaning::{
+use super::CommandOptionMeaning::{
     Attached, AttachedScript, Code, Command, Flag, Hides, HidesIf, Script, Setting, Value, Writes,
 };
+use super::EmbeddedLanguage::{Awk, Sed};
+use super::OperandMeaning::{Code as CodeOperand, HidesIf as HidesIfOperand, OldOptions};
 use super::{LaunchingProgram, NO_PROGRAM, SettingMeaning, SettingTable};
 
 pub(super) const PROGRAMS: &[LaunchingProgram] = &[

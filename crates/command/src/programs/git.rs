@@ -1,10 +1,10 @@
 //! Git, which runs what its settings and many of its options name.
 
+use super::CommandOptionMeaning::{
+    AttachedScript, Flag, Hides, HidesAttached, Script, Setting, Value, Writes,
+};
 use super::OperandMeaning::{
     Command, Hides as AlwaysHides, HidesIf, Script as JoinedScript, SettingPair, Subcommand,
-};
-use super::OptionMeaning::{
-    AttachedScript, Flag, Hides, HidesAttached, Script, Setting, Value, Writes,
 };
 use super::SettingMeaning::{Free, GitAlias, Script as ScriptValue};
 use super::{LaunchingProgram, NO_PROGRAM, SettingMeaning, SettingTable};

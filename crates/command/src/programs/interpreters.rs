@@ -1,9 +1,9 @@
 //! Interpreters and editors that are given code in a word. A file with code is a program like any other; only the
 //! files of shells hold commands.
 
+use super::CommandOptionMeaning::{Attached, Code, Ends, Flag, Hides, Value};
 use super::EmbeddedLanguage::Editor;
 use super::OperandMeaning::{CodeFromInput, Hides as AlwaysHides, ScriptFile, Subcommand};
-use super::OptionMeaning::{Attached, Code, Ends, Flag, Hides, Value};
 use super::{LaunchingProgram, NO_PROGRAM};
 
 const CODE: &str = "runs code that its words hold";

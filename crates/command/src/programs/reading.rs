@@ -1,23 +1,23 @@
 //! Reads a command's words with the entries of its program.
 
 use super::{
-    EmbeddedLanguage, HiddenStart, Launch, LaunchedCommand, LaunchedStart, LaunchedWrite,
-    LaunchingProgram, OperandMeaning, OptionMeaning, SettingMeaning, SettingTable, languages,
-    name_fits,
+    CommandOptionMeaning, EmbeddedLanguage, HiddenStart, LaunchedCommand, LaunchedStart,
+    LaunchedWrite, LaunchingProgram, OperandMeaning, ProgramLaunch, SettingMeaning, SettingTable,
+    languages, name_fits,
 };
 
 /// More letters behind one dash are not looked at.
 const MOST_LETTERS: usize = 32;
 
-pub(super) fn read(entries: &[&'static LaunchingProgram], words: &[String]) -> Launch {
+pub(super) fn read(entries: &[&'static LaunchingProgram], words: &[String]) -> ProgramLaunch {
     let mut reading = LaunchReader {
         words,
-        launch: Launch::default(),
+        launch: ProgramLaunch::default(),
     };
     let general = entries.iter().find(|entry| entry.subcommands.is_empty());
     let subcommand = match general {
         Some(entry) => reading.entry(entry, 1),
-        None => Subcommand {
+        None => SubcommandPosition {
             at: reading.first_operand(1),
             is_sure: false,
         },
@@ -32,11 +32,11 @@ pub(super) fn read(entries: &[&'static LaunchingProgram], words: &[String]) -> L
 
 struct LaunchReader<'a> {
     words: &'a [String],
-    launch: Launch,
+    launch: ProgramLaunch,
 }
 
 /// Where a subcommand may stand.
-struct Subcommand {
+struct SubcommandPosition {
     at: usize,
     /// Whether all options before it are known. Otherwise the word may be the value of the one before it.
     is_sure: bool,
@@ -44,7 +44,7 @@ struct Subcommand {
 
 /// An option as it is written.
 struct WrittenOption<'a> {
-    meaning: OptionMeaning,
+    meaning: CommandOptionMeaning,
     /// The spelling of the table.
     name: &'static str,
     /// The value, where it is in the same word.
@@ -65,7 +65,7 @@ impl<'a> LaunchReader<'a> {
     fn behind_subcommand(
         &self,
         entry: &LaunchingProgram,
-        subcommand: &Subcommand,
+        subcommand: &SubcommandPosition,
     ) -> Option<usize> {
         let behind = |from: usize| {
             let first = self.words.get(from)?;
@@ -97,7 +97,7 @@ impl<'a> LaunchReader<'a> {
     }
 
     /// Reads the words from here on as an entry says.
-    fn entry(&mut self, entry: &'static LaunchingProgram, from: usize) -> Subcommand {
+    fn entry(&mut self, entry: &'static LaunchingProgram, from: usize) -> SubcommandPosition {
         let mut state = LaunchReaderState {
             operands: Vec::new(),
             is_sure: true,
@@ -131,7 +131,7 @@ impl<'a> LaunchReader<'a> {
             at = state.operands.get(before).copied().unwrap_or(at);
         }
         self.operands(entry, at, &state);
-        Subcommand {
+        SubcommandPosition {
             at,
             is_sure: state.is_sure,
         }
@@ -169,7 +169,10 @@ impl<'a> LaunchReader<'a> {
                 value,
             };
             next = next.max(self.apply(entry, &option, at, state));
-            if !matches!(meaning, OptionMeaning::Flag | OptionMeaning::HidesAlone) {
+            if !matches!(
+                meaning,
+                CommandOptionMeaning::Flag | CommandOptionMeaning::HidesAlone
+            ) {
                 break;
             }
         }
@@ -190,37 +193,37 @@ impl<'a> LaunchReader<'a> {
         };
         let label = || format!("{} {}", entry.label(self.words), option.name);
         match option.meaning {
-            OptionMeaning::Flag | OptionMeaning::Attached => return at + 1,
-            OptionMeaning::Ends => {
+            CommandOptionMeaning::Flag | CommandOptionMeaning::Attached => return at + 1,
+            CommandOptionMeaning::Ends => {
                 state.is_over = true;
                 return at + 1;
             }
-            OptionMeaning::HidesAlone => {
+            CommandOptionMeaning::HidesAlone => {
                 self.hide(at, entry.reason);
                 return at + 1;
             }
-            OptionMeaning::AttachedScript => {
+            CommandOptionMeaning::AttachedScript => {
                 if let Some(value) = option.value {
                     self.script(label(), at, value);
                 }
                 return at + 1;
             }
-            OptionMeaning::HidesAttached => {
+            CommandOptionMeaning::HidesAttached => {
                 if option.value.is_some() {
                     self.hide(at, entry.reason);
                 }
                 return at + 1;
             }
-            OptionMeaning::Command => {
+            CommandOptionMeaning::Command => {
                 return self.command_to_semicolon(label(), option.value, at + 1);
             }
-            OptionMeaning::Value => {}
-            OptionMeaning::Script => {
+            CommandOptionMeaning::Value => {}
+            CommandOptionMeaning::Script => {
                 if let Some(value) = value {
                     self.script(label(), through, value);
                 }
             }
-            OptionMeaning::CommaCommand => {
+            CommandOptionMeaning::CommaCommand => {
                 let words: Vec<String> = value
                     .unwrap_or_default()
                     .split(',')
@@ -228,7 +231,7 @@ impl<'a> LaunchReader<'a> {
                     .collect();
                 self.start(label(), through, LaunchedCommand::Words(words, true));
             }
-            OptionMeaning::Writes => self.launch.writes.extend(
+            CommandOptionMeaning::Writes => self.launch.writes.extend(
                 value
                     .filter(|path| {
                         !matches!(*path, "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr")
@@ -238,20 +241,20 @@ impl<'a> LaunchReader<'a> {
                         through,
                     }),
             ),
-            OptionMeaning::Hides => {
+            CommandOptionMeaning::Hides => {
                 state.has_code = true;
                 self.hide(through, entry.reason);
             }
-            OptionMeaning::HidesIf(texts) => {
+            CommandOptionMeaning::HidesIf(texts) => {
                 if value.is_some_and(|value| texts.iter().any(|text| value.contains(text))) {
                     self.hide(through, entry.reason);
                 }
             }
-            OptionMeaning::Setting(table) => {
+            CommandOptionMeaning::Setting(table) => {
                 let (name, value) = split_setting(value.unwrap_or_default());
                 self.setting(table, (name, value), (label(), through), entry.reason);
             }
-            OptionMeaning::Code(language) => {
+            CommandOptionMeaning::Code(language) => {
                 state.has_code = true;
                 self.code(language, value.unwrap_or_default(), through, entry.reason);
             }
@@ -507,7 +510,7 @@ impl LaunchingProgram {
         }
     }
 
-    fn names(&self) -> impl Iterator<Item = (&'static str, OptionMeaning)> {
+    fn names(&self) -> impl Iterator<Item = (&'static str, CommandOptionMeaning)> {
         self.options
             .iter()
             .flat_map(|(names, meaning)| names.split(' ').map(move |name| (name, *meaning)))
@@ -545,7 +548,7 @@ impl LaunchingProgram {
         })
     }
 
-    fn letter(&self, letter: char) -> Option<(OptionMeaning, &'static str)> {
+    fn letter(&self, letter: char) -> Option<(CommandOptionMeaning, &'static str)> {
         let mut found = self
             .names()
             .filter(|(name, _)| name.len() == 1 + letter.len_utf8());

@@ -1,7 +1,7 @@
 //! Programs that reach other machines, through programs of the caller's choice or to run commands there.
 
+use super::CommandOptionMeaning::{Flag, Hides, Script, Setting, Value, Writes};
 use super::OperandMeaning::{HidesIf, Script as JoinedScript};
-use super::OptionMeaning::{Flag, Hides, Script, Setting, Value, Writes};
 use super::SettingMeaning::{Free, Hides as HidesValue, Script as ScriptValue};
 use super::{LaunchingProgram, NO_PROGRAM, SettingTable};
 

@@ -1,11 +1,11 @@
 //! Programs that exist to start another one in some way. Those that rules look through by themselves, such as
 //! `timeout` and `sudo`, are in the crate's table of wrappers.
 
+use super::CommandOptionMeaning::{Command, Ends, Flag, Hides, HidesIf, Script, Value, Writes};
 use super::OperandMeaning::{
     CodeFromInput, Command as Words, CommandBehindDashes, Hides as AlwaysHides,
     Script as JoinedScript, Scripts, Subcommand,
 };
-use super::OptionMeaning::{Command, Ends, Flag, Hides, HidesIf, Script, Value, Writes};
 use super::{LaunchingProgram, NO_PROGRAM};
 
 pub(super) const PROGRAMS: &[LaunchingProgram] = &[

@@ -1,7 +1,7 @@
 //! Variables that are set for every command from outside of the text.
 
 use super::ScriptWalker;
-use crate::analysis::Assignment;
+use crate::analysis::VariableAssignment;
 use crate::opaque::OpaqueReason;
 use crate::variable;
 
@@ -31,7 +31,7 @@ impl ScriptWalker {
             } else if variable::is_number(name) {
                 self.opaque(name, OpaqueReason::Evaluated);
             }
-            self.inherited.push(Assignment {
+            self.inherited.push(VariableAssignment {
                 name: name.to_owned(),
                 value: Some(value.to_owned()),
             });

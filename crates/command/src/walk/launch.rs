@@ -2,11 +2,11 @@
 
 use super::ScriptWalker;
 use super::run::CommandDraft;
-use crate::analysis::{Assignment, SpelledIn};
+use crate::analysis::{SpelledIn, VariableAssignment};
 use crate::directory::CommandDirectory;
-use crate::programs::{self, HiddenStart, Launch, LaunchedCommand, VariableMeaning};
+use crate::programs::{self, HiddenStart, LaunchedCommand, ProgramLaunch, VariableMeaning};
 use crate::render;
-use crate::wrapper::{Script, ShellDialect};
+use crate::wrapper::{ShellDialect, ShellScript};
 
 const UNCLEAR: &str = "starts commands that are known only when it runs";
 const CHOSEN_BY_VARIABLE: &str = "runs with a variable that decides what programs start";
@@ -16,7 +16,7 @@ const MOST_VARIABLES: usize = 64;
 
 impl ScriptWalker {
     /// A program that starts others: it counts itself, and what its words tell of the others is looked at.
-    pub(super) fn launch(&mut self, mut draft: CommandDraft, launch: Launch) {
+    pub(super) fn launch(&mut self, mut draft: CommandDraft, launch: ProgramLaunch) {
         let place = self.found.commands.len();
         let assignments = draft.assignments.clone();
         draft.hides = launch.hidden;
@@ -97,7 +97,12 @@ impl ScriptWalker {
     }
 
     /// A value that some programs take for a command. Each is looked at once, for all commands may carry it.
-    fn command_in_variable(&mut self, place: usize, assignment: Assignment, hidden: HiddenStart) {
+    fn command_in_variable(
+        &mut self,
+        place: usize,
+        assignment: VariableAssignment,
+        hidden: HiddenStart,
+    ) {
         self.within
             .push(render::shortened(&format!("{}=", assignment.name)));
         // `LESSOPEN` has signs before its command.
@@ -114,8 +119,11 @@ impl ScriptWalker {
         self.within.pop();
     }
 
-    fn launched_script(&mut self, text: String, assignments: Vec<Assignment>) {
-        self.nested_in(&Script::of(text, "sh", ShellDialect::Posix), assignments);
+    fn launched_script(&mut self, text: String, assignments: Vec<VariableAssignment>) {
+        self.nested_in(
+            &ShellScript::of(text, "sh", ShellDialect::Posix),
+            assignments,
+        );
     }
 
     /// Walks the command that another command's words spell. If a part of it is unknown, the outer command counts as

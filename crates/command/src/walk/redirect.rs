@@ -3,7 +3,7 @@
 use brush_parser::ast;
 
 use super::ScriptWalker;
-use crate::analysis::{Redirect, RedirectAccess, SpelledIn};
+use crate::analysis::{RedirectAccess, ShellRedirect, SpelledIn};
 use crate::opaque::OpaqueReason;
 use crate::word::{self, WordExpansion};
 
@@ -71,7 +71,7 @@ impl ScriptWalker {
             None => self.opaque(raw, OpaqueReason::DynamicRedirect),
         }
         let directory = self.scope.directory.clone();
-        self.found.redirects.push(Redirect {
+        self.found.redirects.push(ShellRedirect {
             target,
             access,
             directory,
@@ -83,7 +83,7 @@ impl ScriptWalker {
     pub(super) fn written_by_option(&mut self, path: &str, spelled_in: Option<SpelledIn>) {
         let directory = self.scope.directory.clone();
         let target = Some(path.to_owned());
-        self.found.redirects.push(Redirect {
+        self.found.redirects.push(ShellRedirect {
             target,
             access: RedirectAccess::Write,
             directory,

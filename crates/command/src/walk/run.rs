@@ -1,13 +1,13 @@
 //! A command that is about to run: what it starts in turn, and what it changes in the shell.
 
-use super::{Ends, ScriptWalker};
-use crate::analysis::{Assignment, SimpleCommand};
-use crate::builtin::{self, Effect};
+use super::{DirectoriesAfterCommand, ScriptWalker};
+use crate::analysis::{SimpleCommand, VariableAssignment};
+use crate::builtin::{self, BuiltinEffect};
 use crate::directory::CommandDirectory;
 use crate::opaque::OpaqueReason;
 use crate::programs::HiddenStart;
 use crate::render;
-use crate::wrapper::{self, FindAction, ShellDialect, Starts};
+use crate::wrapper::{self, FindAction, ShellDialect, WrappedStart};
 
 /// Shells that are told to run shells.
 const DEEPEST_SHELL: u8 = 3;
@@ -20,7 +20,7 @@ pub(super) struct CommandDraft {
     pub(super) words: Vec<String>,
     /// More words follow, which are not literal.
     pub(super) open: bool,
-    pub(super) assignments: Vec<Assignment>,
+    pub(super) assignments: Vec<VariableAssignment>,
     /// The text to show where the words alone would not tell it, without the variables.
     pub(super) text: Option<String>,
     /// Why it starts commands that its words do not tell.
@@ -50,23 +50,28 @@ impl CommandDraft {
 
 impl ScriptWalker {
     /// `in_shell` tells builtins from programs of the same name.
-    pub(super) fn run(&mut self, draft: CommandDraft, in_shell: bool) -> Ends {
+    pub(super) fn run(&mut self, draft: CommandDraft, in_shell: bool) -> DirectoriesAfterCommand {
         if draft.words.is_empty() && !draft.open {
             return self.ends();
         }
         let before = self.scope.directory.clone();
         match wrapper::starts(&draft.words, in_shell) {
-            starts if self.within.len() >= DEEPEST_START && !matches!(starts, Starts::Nothing) => {
+            starts
+                if self.within.len() >= DEEPEST_START
+                    && !matches!(starts, WrappedStart::Nothing) =>
+            {
                 self.opaque(&render::command_line(&draft.words), OpaqueReason::TooDeep);
                 self.record(draft);
             }
-            Starts::Nothing => {
+            WrappedStart::Nothing => {
                 let effect = match in_shell.then(|| builtin::effect(&draft.words, draft.open)) {
-                    Some(Effect::Enters(_)) if draft.has_search_path() => Effect::EntersUnknown,
+                    Some(BuiltinEffect::Enters(_)) if draft.has_search_path() => {
+                        BuiltinEffect::EntersUnknown
+                    }
                     Some(effect) => effect,
-                    None => Effect::Nothing,
+                    None => BuiltinEffect::Nothing,
                 };
-                let loads_code = effect == Effect::LoadsCode;
+                let loads_code = effect == BuiltinEffect::LoadsCode;
                 let hides = loads_code.then(|| HiddenStart {
                     through: draft.words.len() - 1,
                     by_variable: false,
@@ -78,11 +83,11 @@ impl ScriptWalker {
                 });
                 return self.effect(effect, before);
             }
-            Starts::Unknown(reason) => {
+            WrappedStart::Unknown(reason) => {
                 self.opaque(&render::command_line(&draft.words), reason);
                 self.record(draft);
             }
-            Starts::Command(inner) => {
+            WrappedStart::Command(inner) => {
                 if draft.words.len() <= inner.at {
                     // Those with power then start a shell: `sudo -s`, `chroot x`.
                     let why = "starts a shell that reads its commands from its input";
@@ -100,14 +105,18 @@ impl ScriptWalker {
                     return self.start(draft, inner);
                 }
             }
-            Starts::Script(script) => self.nested(draft, &script),
-            Starts::Found(actions) => self.find_actions(draft, actions),
-            Starts::Launches(launch) => self.launch(draft, launch),
+            WrappedStart::Script(script) => self.nested(draft, &script),
+            WrappedStart::Found(actions) => self.find_actions(draft, actions),
+            WrappedStart::Launches(launch) => self.launch(draft, launch),
         }
         self.ends()
     }
 
-    fn start(&mut self, mut draft: CommandDraft, inner: wrapper::InnerCommand) -> Ends {
+    fn start(
+        &mut self,
+        mut draft: CommandDraft,
+        inner: wrapper::InnerCommand,
+    ) -> DirectoriesAfterCommand {
         let words = draft.words.split_off(inner.at);
         let label = render::shortened(&draft.words.join(" "));
         let mut assignments = std::mem::take(&mut draft.assignments);
@@ -151,7 +160,7 @@ impl ScriptWalker {
     }
 
     /// A script given to a shell, to `eval` or to `trap`.
-    fn nested(&mut self, draft: CommandDraft, script: &wrapper::Script) {
+    fn nested(&mut self, draft: CommandDraft, script: &wrapper::ShellScript) {
         let assignments = draft.assignments.clone();
         if script.stays {
             self.record(draft);
@@ -164,7 +173,11 @@ impl ScriptWalker {
     }
 
     /// Walks a script with these variables set for it.
-    pub(super) fn nested_in(&mut self, script: &wrapper::Script, assignments: Vec<Assignment>) {
+    pub(super) fn nested_in(
+        &mut self,
+        script: &wrapper::ShellScript,
+        assignments: Vec<VariableAssignment>,
+    ) {
         if let Some(reason) = script.dialect.doubt(&script.text) {
             self.opaque(&script.text, reason);
         }
@@ -238,19 +251,23 @@ impl ScriptWalker {
         self.variables_of(place);
     }
 
-    fn effect(&mut self, effect: Effect, before: CommandDirectory) -> Ends {
+    fn effect(
+        &mut self,
+        effect: BuiltinEffect,
+        before: CommandDirectory,
+    ) -> DirectoriesAfterCommand {
         match effect {
-            Effect::Nothing => {}
-            Effect::Enters(target) => {
+            BuiltinEffect::Nothing => {}
+            BuiltinEffect::Enters(target) => {
                 self.scope.directory = self.scope.directory.enter(&target);
-                return Ends {
+                return DirectoriesAfterCommand {
                     well: self.scope.directory.clone(),
                     badly: before,
                 };
             }
-            Effect::EntersUnknown => self.scope.directory = CommandDirectory::Unknown,
-            Effect::ChangesNames | Effect::LoadsCode => self.scope.changed = true,
-            Effect::Evaluates(texts) => {
+            BuiltinEffect::EntersUnknown => self.scope.directory = CommandDirectory::Unknown,
+            BuiltinEffect::ChangesNames | BuiltinEffect::LoadsCode => self.scope.changed = true,
+            BuiltinEffect::Evaluates(texts) => {
                 for text in texts {
                     self.opaque(&text, OpaqueReason::Evaluated);
                     self.take_apart(&text);

@@ -3,14 +3,18 @@
 use brush_parser::ast::{self, CommandPrefixOrSuffixItem as Item};
 
 use super::run::CommandDraft;
-use super::{Ends, ScriptWalker};
-use crate::analysis::Assignment;
+use super::{DirectoriesAfterCommand, ScriptWalker};
+use crate::analysis::VariableAssignment;
 use crate::opaque::OpaqueReason;
 use crate::variable;
 use crate::word;
 
 impl ScriptWalker {
-    pub(super) fn simple(&mut self, command: &ast::SimpleCommand, timed: bool) -> Ends {
+    pub(super) fn simple(
+        &mut self,
+        command: &ast::SimpleCommand,
+        timed: bool,
+    ) -> DirectoriesAfterCommand {
         let mut draft = CommandDraft::default();
         let prefix = command.prefix.iter().flat_map(|prefix| &prefix.0);
         let Some(program) = &command.word_or_name else {
@@ -44,7 +48,7 @@ impl ScriptWalker {
     }
 
     /// A command of one word.
-    pub(super) fn lone_word(&mut self, word: &ast::Word) -> Ends {
+    pub(super) fn lone_word(&mut self, word: &ast::Word) -> DirectoriesAfterCommand {
         let mut draft = CommandDraft::default();
         self.word(&word.value, &mut draft);
         draft.assignments.extend(self.inherited.iter().cloned());
@@ -89,7 +93,7 @@ impl ScriptWalker {
     }
 
     /// Set for one command.
-    fn assignment(&mut self, assignment: &ast::Assignment) -> Option<Assignment> {
+    fn assignment(&mut self, assignment: &ast::Assignment) -> Option<VariableAssignment> {
         let ast::AssignmentName::VariableName(name) = &assignment.name else {
             self.array_elements(assignment);
             return None;
@@ -110,7 +114,7 @@ impl ScriptWalker {
         if value.is_none() {
             self.opaque(&assignment.to_string(), OpaqueReason::DynamicAssignment);
         }
-        Some(Assignment {
+        Some(VariableAssignment {
             name: name.clone(),
             value,
         })

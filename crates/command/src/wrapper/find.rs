@@ -1,6 +1,6 @@
 //! `find`, which runs commands on what it finds, removes it, or writes lists of it.
 
-use super::Starts;
+use super::WrappedStart;
 
 /// Something `find` does beside looking.
 #[derive(PartialEq, Eq, Debug)]
@@ -19,7 +19,7 @@ pub(crate) enum FindAction {
 }
 
 /// What these words of a `find` do.
-pub(super) fn actions(words: &[String]) -> Starts {
+pub(super) fn actions(words: &[String]) -> WrappedStart {
     let mut actions = Vec::new();
     let mut at = 1;
     while let Some(word) = words.get(at) {
@@ -58,9 +58,9 @@ pub(super) fn actions(words: &[String]) -> Starts {
         at += length;
     }
     if actions.is_empty() {
-        Starts::Nothing
+        WrappedStart::Nothing
     } else {
-        Starts::Found(actions)
+        WrappedStart::Found(actions)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Scripts given to shells.
 
-use super::Starts;
+use super::WrappedStart;
 use crate::opaque::OpaqueReason;
-use crate::programs::Launch;
+use crate::programs::ProgramLaunch;
 
 /// A script that another shell, or this one, is told to run.
-pub(crate) struct Script {
+pub(crate) struct ShellScript {
     pub(crate) text: String,
     /// For explanations: `sh -c`.
     pub(crate) label: String,
@@ -14,7 +14,7 @@ pub(crate) struct Script {
     pub(crate) dialect: ShellDialect,
 }
 
-impl Script {
+impl ShellScript {
     pub(crate) fn of(text: String, label: &str, dialect: ShellDialect) -> Self {
         Self {
             text,
@@ -57,7 +57,7 @@ impl ShellDialect {
 }
 
 /// What a shell of this name starts; `None` if it is no shell.
-pub(super) fn starts(name: &str, words: &[String]) -> Option<Starts> {
+pub(super) fn starts(name: &str, words: &[String]) -> Option<WrappedStart> {
     let mut dialect = match name {
         "bash" | "rbash" => ShellDialect::Bash,
         "sh" | "dash" | "ash" => ShellDialect::Posix,
@@ -74,11 +74,11 @@ pub(super) fn starts(name: &str, words: &[String]) -> Option<Starts> {
         at += 1;
         match option.as_str() {
             "--" => break,
-            "--version" | "--help" => return Some(Starts::Nothing),
+            "--version" | "--help" => return Some(WrappedStart::Nothing),
             "--norc" | "--noprofile" | "--posix" | "--login" | "--verbose" | "--restricted"
             | "--noediting" => {}
             option if option.starts_with("--") => {
-                return Some(Starts::Unknown(OpaqueReason::UnknownWrapper));
+                return Some(WrappedStart::Unknown(OpaqueReason::UnknownWrapper));
             }
             option => {
                 // Start-up files and aliases: what its words mean is then written elsewhere.
@@ -92,35 +92,37 @@ pub(super) fn starts(name: &str, words: &[String]) -> Option<Starts> {
         }
     }
     Some(match words.get(at) {
-        Some(script) if takes_script => {
-            Starts::Script(Script::of(script.clone(), &format!("{name} -c"), dialect))
-        }
+        Some(script) if takes_script => WrappedStart::Script(ShellScript::of(
+            script.clone(),
+            &format!("{name} -c"),
+            dialect,
+        )),
         // The script is dynamic, and the command is opaque for that.
-        None if takes_script => Starts::Nothing,
+        None if takes_script => WrappedStart::Nothing,
         Some(_) if !reads_input => {
-            Starts::Launches(Launch::hidden(at, "runs the commands of a file"))
+            WrappedStart::Launches(ProgramLaunch::hidden(at, "runs the commands of a file"))
         }
-        Some(_) | None => Starts::Unknown(OpaqueReason::ReadsCommands),
+        Some(_) | None => WrappedStart::Unknown(OpaqueReason::ReadsCommands),
     })
 }
 
-pub(super) fn eval(words: &[String]) -> Starts {
+pub(super) fn eval(words: &[String]) -> WrappedStart {
     let at = if words.get(1).is_some_and(|word| word == "--") {
         2
     } else {
         1
     };
     if at >= words.len() {
-        return Starts::Nothing;
+        return WrappedStart::Nothing;
     }
-    Starts::Script(Script::of(
+    WrappedStart::Script(ShellScript::of(
         words[at..].join(" "),
         "eval",
         ShellDialect::Here,
     ))
 }
 
-pub(super) fn trap(words: &[String]) -> Starts {
+pub(super) fn trap(words: &[String]) -> WrappedStart {
     let at = if words.get(1).is_some_and(|word| word == "--") {
         2
     } else {
@@ -128,17 +130,17 @@ pub(super) fn trap(words: &[String]) -> Starts {
     };
     match words.get(at) {
         Some(script) if words.len() > at + 1 && !script.is_empty() && !script.starts_with('-') => {
-            Starts::Script(Script {
+            WrappedStart::Script(ShellScript {
                 stays: true,
-                ..Script::of(script.clone(), "trap", ShellDialect::Later)
+                ..ShellScript::of(script.clone(), "trap", ShellDialect::Later)
             })
         }
-        Some(_) | None => Starts::Nothing,
+        Some(_) | None => WrappedStart::Nothing,
     }
 }
 
 /// Programs that give the value of an option to a shell and do more besides.
-pub(super) fn after_option(words: &[String], option: &str) -> Starts {
+pub(super) fn after_option(words: &[String], option: &str) -> WrappedStart {
     let script = words
         .iter()
         .position(|word| word == option)
@@ -146,11 +148,11 @@ pub(super) fn after_option(words: &[String], option: &str) -> Starts {
     match script {
         Some(script) => {
             let label = format!("{} {option}", words[0]);
-            Starts::Script(Script {
+            WrappedStart::Script(ShellScript {
                 stays: true,
-                ..Script::of(script.clone(), &label, ShellDialect::Posix)
+                ..ShellScript::of(script.clone(), &label, ShellDialect::Posix)
             })
         }
-        None => Starts::Unknown(OpaqueReason::UnknownWrapper),
+        None => WrappedStart::Unknown(OpaqueReason::UnknownWrapper),
     }
 }

@@ -1,6 +1,6 @@
 //! Texts that are made to be too much.
 
-use toolpost_command::{Analysis, Opaque, OpaqueReason, analyze};
+use toolpost_command::{Analysis, OpaquePart, OpaqueReason, analyze};
 
 fn reasons(text: &str) -> Vec<OpaqueReason> {
     analyze(text)
@@ -119,7 +119,7 @@ fn texts_for_people_are_short_and_tame() {
         r"echo '\u{1b}[2J\r' \u{202e}x 'a\u{7}b'"
     );
     let analysis = analyze(&format!("rm {} $x", "y ".repeat(1000)));
-    let Opaque { text, .. } = &analysis.opaque[0];
+    let OpaquePart { text, .. } = &analysis.opaque[0];
     assert!(
         (190..=202).contains(&text.chars().count()) && text.ends_with("y …"),
         "{text}"

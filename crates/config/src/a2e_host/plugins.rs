@@ -2,7 +2,7 @@
 
 use crate::{
     LocatedValue, NativeToolsChoice, is_reserved_name, nearest::nearest, snippet::shown,
-    yaml::tree::Value,
+    yaml::tree::YamlValue,
 };
 
 use crate::reading::{ConfigTable, ConfigTreeReader};
@@ -99,8 +99,8 @@ pub(super) fn read(
 }
 
 /// Whether an entry is for a plugin that brings tools, enabled or not: a file that has one says which tools there are.
-fn names_tools_plugin(entry: &Value) -> bool {
-    let Value::Table(entries) = entry else {
+fn names_tools_plugin(entry: &YamlValue) -> bool {
+    let YamlValue::Table(entries) = entry else {
         return false;
     };
     let text = |key: &str| {
@@ -110,18 +110,18 @@ fn names_tools_plugin(entry: &Value) -> bool {
             .map(|entry| &entry.value.value)
     };
     let is_native =
-        matches!(text("cls"), Some(Value::Text(class)) if NATIVE.contains(&class.as_str()));
-    matches!(text("type"), Some(Value::Text(word)) if word == TOOLS) && !is_native
+        matches!(text("cls"), Some(YamlValue::Text(class)) if NATIVE.contains(&class.as_str()));
+    matches!(text("type"), Some(YamlValue::Text(word)) if word == TOOLS) && !is_native
 }
 
 fn plugin(
     index: usize,
-    item: LocatedValue<Value>,
+    item: LocatedValue<YamlValue>,
     reading: &mut ConfigTreeReader<'_>,
 ) -> Option<A2ePlugin> {
     let LocatedValue { value, at } = item;
     let entries = match value {
-        Value::Table(entries) => entries,
+        YamlValue::Table(entries) => entries,
         other => {
             return reading.wrong_kind(
                 at,
@@ -136,7 +136,7 @@ fn plugin(
         .find(|entry| entry.key.value == "name")
         .map(|entry| &entry.value.value);
     let path = match name {
-        Some(Value::Text(name)) => format!("plugins.{}", shown(name)),
+        Some(YamlValue::Text(name)) => format!("plugins.{}", shown(name)),
         _ => format!("plugins[{index}]"),
     };
     let mut plugin = ConfigTable::new(path, at, entries);

@@ -79,13 +79,13 @@ fn variables(amplifier: &AmplifierSection, complaints: &mut Vec<ConfigComplaint>
     }
 }
 
-fn name_complaint(key: &str, name: &str, at: crate::Position) -> Option<ConfigComplaint> {
+fn name_complaint(key: &str, name: &str, at: crate::FilePosition) -> Option<ConfigComplaint> {
     let message = format!("`{}` in `{key}` is not the name of a variable", shown(name));
     (!is_variable(name)).then(|| ConfigComplaint::new(at, message))
 }
 
 /// A secret that the operator names is meant for the modules; what decides which code they load is not theirs to get.
-fn code_complaint(key: &str, name: &str, at: crate::Position) -> Option<ConfigComplaint> {
+fn code_complaint(key: &str, name: &str, at: crate::FilePosition) -> Option<ConfigComplaint> {
     let message = format!(
         "`{}` in `{key}` is never handed to a process: it changes which code is loaded",
         shown(name)

@@ -172,7 +172,7 @@ fn program(
 /// Complains of keys that mean something only beside `other`.
 fn refuse<const COUNT: usize>(
     other: &str,
-    keys: [(&str, Option<crate::Position>); COUNT],
+    keys: [(&str, Option<crate::FilePosition>); COUNT],
     key: &impl Fn(&str) -> String,
     complaints: &mut Vec<ConfigComplaint>,
 ) {

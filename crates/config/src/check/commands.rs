@@ -114,7 +114,7 @@ impl<'a> CommandEntryCheck<'a> {
         format!("commands.{}.{part}", self.name)
     }
 
-    fn complain(&mut self, at: crate::Position, message: String, hint: Option<String>) {
+    fn complain(&mut self, at: crate::FilePosition, message: String, hint: Option<String>) {
         self.complaints
             .push(ConfigComplaint::new(at, message).hint(hint));
     }

@@ -7,7 +7,7 @@ use toolpost_model::{RuleError, Selector, ToolPattern};
 use crate::{
     ConfigDuration, HookConfig, HookEntry, LocatedValue,
     error::{ConfigComplaint, ConfigSourceText},
-    located::Position,
+    located::FilePosition,
     snippet::shown,
 };
 
@@ -142,8 +142,8 @@ pub(super) fn check_command(
 }
 
 /// The place of a word that may have none of its own.
-fn place(own: Position, outer: Position) -> Position {
-    if own == Position::default() {
+fn place(own: FilePosition, outer: FilePosition) -> FilePosition {
+    if own == FilePosition::default() {
         outer
     } else {
         own

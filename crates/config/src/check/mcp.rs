@@ -10,8 +10,8 @@ use std::{
 use toolpost_model::changes_code;
 
 use crate::{
-    ConfigDuration, LocatedValue, McpReach, McpSection, McpServerEntry, McpText, McpValue,
-    Position,
+    ConfigDuration, FilePosition, LocatedValue, McpReach, McpSection, McpServerEntry, McpText,
+    McpValue,
     error::{ConfigComplaint, ConfigSourceText},
     host_config::McpPiece,
     mcp_entry::{McpSaid, is_clear_program, is_name, is_reserved_name},
@@ -60,7 +60,7 @@ pub(super) fn check(
     checked
 }
 
-fn name_complaint(name: &str, at: Position) -> Option<ConfigComplaint> {
+fn name_complaint(name: &str, at: FilePosition) -> Option<ConfigComplaint> {
     if is_reserved_name(name) {
         let message = format!("`{name}` is a name of the host's own tools");
         return Some(
@@ -79,7 +79,7 @@ struct McpEntryCheck<'a> {
     /// Fit to be shown.
     name: String,
     entry: &'a McpServerEntry,
-    at: Position,
+    at: FilePosition,
     complaints: &'a mut Vec<ConfigComplaint>,
 }
 
@@ -88,7 +88,7 @@ impl McpEntryCheck<'_> {
         format!("mcp.servers.{}.{part}", self.name)
     }
 
-    fn complain(&mut self, at: Position, message: String, hint: Option<&str>) {
+    fn complain(&mut self, at: FilePosition, message: String, hint: Option<&str>) {
         self.complaints
             .push(ConfigComplaint::new(at, message).hint(hint.map(ToOwned::to_owned)));
     }
@@ -367,7 +367,7 @@ impl McpEntryCheck<'_> {
         &mut self,
         part: &str,
         written: &BTreeMap<String, LocatedValue<McpValue>>,
-        name_complaint: fn(&mut Self, &str, Position),
+        name_complaint: fn(&mut Self, &str, FilePosition),
     ) -> BTreeMap<String, McpText> {
         let mut values = BTreeMap::new();
         for (name, LocatedValue { value, at }) in written {
@@ -411,7 +411,7 @@ impl McpEntryCheck<'_> {
         values
     }
 
-    fn variable_complaint(&mut self, name: &str, at: Position) {
+    fn variable_complaint(&mut self, name: &str, at: FilePosition) {
         if !is_variable(name) {
             let message = format!(
                 "`{}` in `{}` is not the name of a variable",
@@ -422,7 +422,7 @@ impl McpEntryCheck<'_> {
         }
     }
 
-    fn header_complaint(&mut self, name: &str, at: Position) {
+    fn header_complaint(&mut self, name: &str, at: FilePosition) {
         if let Some(why) = header_problem(name) {
             self.complain(
                 at,

@@ -9,7 +9,7 @@ use toolpost_model::{Behavior, EffectClass, Rule, RuleError, RuleOrigin};
 use crate::{
     LocatedValue, RuleEntry, RuleTable,
     error::{ConfigComplaint, ConfigSourceText},
-    located::Position,
+    located::FilePosition,
     nearest::nearest,
     snippet::shown,
 };
@@ -44,7 +44,7 @@ pub(super) fn check(
 }
 
 /// The layer gives the rule its origin; until then it has the one that fits most files.
-fn from_line(line: &str, at: Position, place: String) -> Result<Rule, ConfigComplaint> {
+fn from_line(line: &str, at: FilePosition, place: String) -> Result<Rule, ConfigComplaint> {
     Rule::parse(line, RuleOrigin::Cli, place).map_err(|error| line_complaint(at, line, &error))
 }
 
@@ -119,7 +119,7 @@ fn id_complaint<'a>(
     (!is_new).then(|| ConfigComplaint::new(id.at, format!("there are two rules named `{quoted}`")))
 }
 
-fn line_complaint(at: Position, line: &str, error: &RuleError) -> ConfigComplaint {
+fn line_complaint(at: FilePosition, line: &str, error: &RuleError) -> ConfigComplaint {
     let [allow, ask, deny] = [Behavior::Allow, Behavior::Ask, Behavior::Deny].map(Behavior::as_str);
     let effects = [allow, ask, deny, Rule::DELEGATE];
     let near = match error {

@@ -8,7 +8,7 @@ use toolpost_model::{HookStanding, SandboxProfile};
 
 use crate::{
     AmplifierCore, ByteSize, ConfigDuration, LocatedValue, ModuleInstall, ModuleIsolation,
-    RootEntry, several::Several,
+    RootEntry, several::OneOrMany,
 };
 
 /// How the modules of mount plans are fetched and run. Which modules there are, the plans under `include` say.
@@ -48,7 +48,7 @@ pub struct AmplifierSection {
     pub max_result: Option<LocatedValue<ByteSize>>,
     /// Native tools whose names the tools of a plan take, or `all`: the native tool is then not served. Without it a
     /// plan's tool of a native tool's name gets a longer one.
-    pub replace_native: Option<LocatedValue<Several<String>>>,
+    pub replace_native: Option<LocatedValue<OneOrMany<String>>>,
     /// What WebAssembly components may reach, by module id. Nothing where nothing is said.
     pub wasm: BTreeMap<String, LocatedValue<WasmEntry>>,
 }

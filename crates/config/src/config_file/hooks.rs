@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolpost_model::{HookEvent, HookStanding, SandboxProfile};
 
-use crate::{ConfigDuration, LocatedValue, several::Several};
+use crate::{ConfigDuration, LocatedValue, several::OneOrMany};
 
 /// A program that looks at calls.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -15,10 +15,10 @@ pub struct HookEntry {
     /// What records and messages call it.
     pub name: LocatedValue<String>,
     /// When it is asked.
-    pub event: LocatedValue<Several<HookEvent>>,
+    pub event: LocatedValue<OneOrMany<HookEvent>>,
     /// About calls of which tools, by name or id, with `*` for any characters. Without it: of every tool.
     #[serde(default)]
-    pub tools: Option<LocatedValue<Several<String>>>,
+    pub tools: Option<LocatedValue<OneOrMany<String>>>,
     /// Of those only the calls that this fits, written as in a rule: `shell(git push *)`, `fs.write(src/**)`,
     /// `http_request[/method = "POST"]`, `class:network`.
     #[serde(default)]

@@ -46,7 +46,7 @@ pub struct ToolEntry {
     #[schemars(range(min = 1))]
     pub max_inline_chars: Option<LocatedValue<usize>>,
     /// What becomes of a result that is too long to be shown whole.
-    pub keep: Option<LocatedValue<Keep>>,
+    pub keep: Option<LocatedValue<ResultKeeping>>,
     /// The largest arguments of one call.
     pub argument_bytes: Option<LocatedValue<ByteSize>>,
     /// Ask a person even where the mode would allow.
@@ -67,7 +67,8 @@ pub struct ToolEntry {
 /// What becomes of a result that is too long to be shown whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Keep {
+#[schemars(rename = "Keep")]
+pub enum ResultKeeping {
     /// It is shown whole all the same.
     Inline,
     /// A part is shown, and the whole is kept.
@@ -82,15 +83,15 @@ pub enum Keep {
     Never,
 }
 
-impl From<Keep> for PersistStrategy {
-    fn from(word: Keep) -> Self {
+impl From<ResultKeeping> for PersistStrategy {
+    fn from(word: ResultKeeping) -> Self {
         match word {
-            Keep::Inline => Self::Inline,
-            Keep::Preview => Self::PreviewAndPersist,
-            Keep::RefOnly => Self::RefOnly,
-            Keep::Redact => Self::Redact,
-            Keep::Drop => Self::DropWithReason,
-            Keep::Never => Self::NeverPersist,
+            ResultKeeping::Inline => Self::Inline,
+            ResultKeeping::Preview => Self::PreviewAndPersist,
+            ResultKeeping::RefOnly => Self::RefOnly,
+            ResultKeeping::Redact => Self::Redact,
+            ResultKeeping::Drop => Self::DropWithReason,
+            ResultKeeping::Never => Self::NeverPersist,
         }
     }
 }

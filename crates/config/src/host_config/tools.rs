@@ -34,10 +34,10 @@ pub struct SourceConfig {
 
 /// The settings of every tool, ready to be asked for one: thousands of tools are looked up when a catalog is built.
 pub struct ToolIndex {
-    policy: Tier,
-    own: Tier,
-    profiles: HashMap<String, Tier>,
-    restrictions: Tier,
+    policy: ToolSettingsTier,
+    own: ToolSettingsTier,
+    profiles: HashMap<String, ToolSettingsTier>,
+    restrictions: ToolSettingsTier,
 }
 
 impl ToolIndex {
@@ -67,22 +67,22 @@ impl HostConfig {
     pub fn tool_index(&self) -> ToolIndex {
         let profiles = self.sources.iter().filter_map(|(source, set)| {
             let table = profiles::tools(set.profile.as_deref()?)?;
-            Some((source.clone(), Tier::of_table(&table)))
+            Some((source.clone(), ToolSettingsTier::of_table(&table)))
         });
         let plugins =
             (!self.plugins.is_empty()).then(|| (PLUGIN_SOURCE.to_owned(), self.plugin_settings()));
         let profiles = profiles.chain(plugins);
         ToolIndex {
-            policy: Tier::of_table(&self.policy_tools),
-            own: Tier::of_table(&self.tools),
+            policy: ToolSettingsTier::of_table(&self.policy_tools),
+            own: ToolSettingsTier::of_table(&self.tools),
             profiles: profiles.collect(),
-            restrictions: Tier::of_table(&self.restricted_tools),
+            restrictions: ToolSettingsTier::of_table(&self.restricted_tools),
         }
     }
 
     /// What an A2E host file says of its plugins by being there: their calls may run beside each other, as every host of
     /// such files runs them, and a message is handed over whole. It says nothing of what they may do.
-    fn plugin_settings(&self) -> Tier {
+    fn plugin_settings(&self) -> ToolSettingsTier {
         let mut beside = ToolSettings::default();
         beside.execution.exclusive = Some(false);
         let mut message = beside.clone();
@@ -93,7 +93,7 @@ impl HostConfig {
         for plugin in &self.plugins {
             table.insert(format!("{}.*", plugin.name), beside.clone());
         }
-        Tier::of_table(&table)
+        ToolSettingsTier::of_table(&table)
     }
 
     /// The keys of `tools` under which a trusted file sets something that counts only where the key names a tool exactly.
@@ -123,14 +123,14 @@ impl HostConfig {
 
 /// Entries of one standing.
 #[derive(Default)]
-struct Tier {
+struct ToolSettingsTier {
     /// By keys without a `*`.
     named: HashMap<String, ToolSettings>,
     /// The longest first.
     patterns: Vec<(ToolPattern, ToolSettings)>,
 }
 
-impl Tier {
+impl ToolSettingsTier {
     fn of_table(table: &ToolTable) -> Self {
         let mut tier = Self::default();
         for (key, settings) in table {

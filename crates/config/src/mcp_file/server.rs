@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use crate::{
-    LocatedValue, McpReach, McpText, Position,
+    FilePosition, LocatedValue, McpReach, McpText,
     check::mcp::{check_url, header_problem},
     mcp_entry::{McpSaid, program},
     reading::{ConfigTable, ConfigTreeReader},
     snippet::shown,
-    yaml::tree::Value,
+    yaml::tree::YamlValue,
 };
 
 /// Keys that mean something to other programs, and what to write here instead.
@@ -52,7 +52,7 @@ const ELSEWHERE: [(&str, &str); 12] = [
 ];
 
 /// Why a server cannot be had.
-struct Unusable(String);
+struct UnusableServerReason(String);
 
 pub(super) fn read(
     mut server: ConfigTable,
@@ -66,7 +66,7 @@ pub(super) fn read(
     let reach = reach(&mut server, folder, &mut files, reading);
     let (reach, unusable) = match reach {
         Ok(reach) => (Some(reach), None),
-        Err(Unusable(reason)) => (None, Some(reason)),
+        Err(UnusableServerReason(reason)) => (None, Some(reason)),
     };
     leave_out(&mut server, reading);
     McpSaid {
@@ -84,7 +84,7 @@ fn reach(
     folder: &Path,
     files: &mut Vec<std::path::PathBuf>,
     reading: &mut ConfigTreeReader<'_>,
-) -> Result<McpReach, Unusable> {
+) -> Result<McpReach, UnusableServerReason> {
     let kind = text(server, &["type", "transport"])?;
     let kind = kind.map(|kind| kind.value);
     let command = text(server, &["command"])?;
@@ -94,12 +94,12 @@ fn reach(
         | Some("stdio" | "http" | "streamable-http" | "streamableHttp" | "streamable_http") => {}
         Some("sse") => {
             let hint = "most such servers speak streamable HTTP too, often at the same host with `/mcp` at the end";
-            return Err(Unusable(format!(
+            return Err(UnusableServerReason(format!(
                 "its type is `sse`, which is not spoken here\nhint: {hint}"
             )));
         }
         Some(other) => {
-            return Err(Unusable(format!(
+            return Err(UnusableServerReason(format!(
                 "its type is `{}`, which is not known here",
                 shown(other)
             )));
@@ -110,12 +110,12 @@ fn reach(
         (None, Some(url)) => {
             let url = parsed("url", &url.value, folder)?;
             if let Some(plain) = url.as_plain() {
-                check_url(plain).map_err(|why| Unusable(format!("its `url` {why}")))?;
+                check_url(plain).map_err(|why| UnusableServerReason(format!("its `url` {why}")))?;
             }
             let headers = values(server, &["headers", "requestInit.headers"], folder)?;
             for name in headers.keys() {
                 if let Some(why) = header_problem(name) {
-                    return Err(Unusable(format!(
+                    return Err(UnusableServerReason(format!(
                         "`{}` in its `headers` {why}",
                         shown(name)
                     )));
@@ -125,11 +125,11 @@ fn reach(
         }
         (Some(_), Some(url)) => {
             reading.ignored(url.at, server.path_of("url"), "the server is a program");
-            Err(Unusable(
+            Err(UnusableServerReason(
                 "it has a `command` and a `url`; it can only have one".to_owned(),
             ))
         }
-        (None, None) => Err(Unusable(
+        (None, None) => Err(UnusableServerReason(
             "it has neither a `command` nor a `url`".to_owned(),
         )),
     }
@@ -140,9 +140,11 @@ fn program_reach(
     server: &mut ConfigTable,
     folder: &Path,
     files: &mut Vec<std::path::PathBuf>,
-) -> Result<McpReach, Unusable> {
+) -> Result<McpReach, UnusableServerReason> {
     if command.trim().is_empty() || command.contains('\0') {
-        return Err(Unusable("its `command` names no program".to_owned()));
+        return Err(UnusableServerReason(
+            "its `command` names no program".to_owned(),
+        ));
     }
     let cwd = text(server, &["cwd"])?
         .map(|cwd| parsed("cwd", &cwd.value, folder))
@@ -167,7 +169,7 @@ fn program_reach(
     let env = values(server, &["env"], folder)?;
     let named = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
     if let Some(name) = env.keys().find(|name| !named(name)) {
-        return Err(Unusable(format!(
+        return Err(UnusableServerReason(format!(
             "`{}` in its `env` is not the name of a variable",
             shown(name)
         )));
@@ -182,21 +184,25 @@ fn program_reach(
     })
 }
 
-fn parsed(key: &str, text: &str, folder: &Path) -> Result<McpText, Unusable> {
-    McpText::parse(text, folder)
-        .map_err(|error| Unusable(format!("in its `{key}`, {error}\nhint: {}", error.hint())))
+fn parsed(key: &str, text: &str, folder: &Path) -> Result<McpText, UnusableServerReason> {
+    McpText::parse(text, folder).map_err(|error| {
+        UnusableServerReason(format!("in its `{key}`, {error}\nhint: {}", error.hint()))
+    })
 }
 
-fn text(server: &mut ConfigTable, keys: &[&str]) -> Result<Option<LocatedValue<String>>, Unusable> {
+fn text(
+    server: &mut ConfigTable,
+    keys: &[&str],
+) -> Result<Option<LocatedValue<String>>, UnusableServerReason> {
     for key in keys {
         match server.take(key) {
             None => {}
             Some(LocatedValue {
-                value: Value::Text(value),
+                value: YamlValue::Text(value),
                 at,
             }) => return Ok(Some(LocatedValue { value, at })),
             Some(other) => {
-                return Err(Unusable(format!(
+                return Err(UnusableServerReason(format!(
                     "its `{key}` is {}, where a text is expected",
                     other.value.kind()
                 )));
@@ -206,18 +212,18 @@ fn text(server: &mut ConfigTable, keys: &[&str]) -> Result<Option<LocatedValue<S
     Ok(None)
 }
 
-fn words(server: &mut ConfigTable) -> Result<Vec<String>, Unusable> {
+fn words(server: &mut ConfigTable) -> Result<Vec<String>, UnusableServerReason> {
     let Some(args) = server.take("args") else {
         return Ok(Vec::new());
     };
-    let wrong = |found: &Value| {
-        Unusable(format!(
+    let wrong = |found: &YamlValue| {
+        UnusableServerReason(format!(
             "its `args` hold {}, where texts are expected",
             found.kind()
         ))
     };
     match args.value {
-        Value::List(items) => items
+        YamlValue::List(items) => items
             .into_iter()
             .map(|item| scalar(&item.value).ok_or_else(|| wrong(&item.value)))
             .collect(),
@@ -229,18 +235,22 @@ fn values(
     server: &mut ConfigTable,
     keys: &[&str],
     folder: &Path,
-) -> Result<BTreeMap<String, McpText>, Unusable> {
+) -> Result<BTreeMap<String, McpText>, UnusableServerReason> {
     let mut values = BTreeMap::new();
     for key in keys {
         match server.take(key).map(|found| found.value) {
             None => {}
-            Some(Value::Table(entries)) => {
+            Some(YamlValue::Table(entries)) => {
                 for entry in entries {
                     let name = entry.key.value;
-                    let wrong =
-                        || Unusable(format!("`{}` in its `{key}` is no text", shown(&name)));
+                    let wrong = || {
+                        UnusableServerReason(format!(
+                            "`{}` in its `{key}` is no text",
+                            shown(&name)
+                        ))
+                    };
                     // What is nothing to one program is an unset variable to another.
-                    if matches!(entry.value.value, Value::Null) {
+                    if matches!(entry.value.value, YamlValue::Null) {
                         continue;
                     }
                     let text = scalar(&entry.value.value).ok_or_else(wrong)?;
@@ -249,7 +259,7 @@ fn values(
                 }
             }
             Some(other) => {
-                return Err(Unusable(format!(
+                return Err(UnusableServerReason(format!(
                     "its `{key}` is {}, where a table is expected",
                     other.kind()
                 )));
@@ -259,13 +269,13 @@ fn values(
     Ok(values)
 }
 
-fn scalar(value: &Value) -> Option<String> {
+fn scalar(value: &YamlValue) -> Option<String> {
     match value {
-        Value::Text(text) => Some(text.clone()),
-        Value::Flag(flag) => Some(flag.to_string()),
-        Value::Whole(number) => Some(number.to_string()),
-        Value::Fraction(number) => Some(number.to_string()),
-        Value::Null | Value::List(_) | Value::Table(_) => None,
+        YamlValue::Text(text) => Some(text.clone()),
+        YamlValue::Flag(flag) => Some(flag.to_string()),
+        YamlValue::Whole(number) => Some(number.to_string()),
+        YamlValue::Fraction(number) => Some(number.to_string()),
+        YamlValue::Null | YamlValue::List(_) | YamlValue::Table(_) => None,
     }
 }
 
@@ -274,7 +284,7 @@ fn timeout(server: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -> Opti
     let key = server.path_of("timeout");
     let LocatedValue { value, at } = server.take("timeout")?;
     let number = match value {
-        Value::Whole(number) => u64::try_from(number).ok().filter(|number| *number > 0),
+        YamlValue::Whole(number) => u64::try_from(number).ok().filter(|number| *number > 0),
         _ => None,
     };
     let Some(number) = number else {
@@ -298,7 +308,7 @@ fn leave_out(server: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) {
             continue;
         };
         let why = match (key, &entry.value.value) {
-            ("alwaysAllow" | "autoApprove", Value::List(tools)) => rules(server, tools),
+            ("alwaysAllow" | "autoApprove", YamlValue::List(tools)) => rules(server, tools),
             _ => instead.to_owned(),
         };
         notice(entry.key.at, path, &why, reading);
@@ -306,15 +316,15 @@ fn leave_out(server: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) {
     reading.ignore_the_rest(server, "this host knows no such key");
 }
 
-fn notice(at: Position, path: String, why: &str, reading: &mut ConfigTreeReader<'_>) {
+fn notice(at: FilePosition, path: String, why: &str, reading: &mut ConfigTreeReader<'_>) {
     reading.ignored(at, path, why);
 }
 
 /// The rules that would do what a list of allowed tools does elsewhere.
-fn rules(server: &ConfigTable, tools: &[LocatedValue<Value>]) -> String {
+fn rules(server: &ConfigTable, tools: &[LocatedValue<YamlValue>]) -> String {
     let name = server.path().rsplit('.').next().unwrap_or_default();
     let named = tools.iter().filter_map(|tool| match &tool.value {
-        Value::Text(tool) => Some(format!("`allow {name}.{}`", shown(tool))),
+        YamlValue::Text(tool) => Some(format!("`allow {name}.{}`", shown(tool))),
         _ => None,
     });
     let named: Vec<String> = named.take(3).collect();

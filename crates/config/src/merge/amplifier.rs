@@ -11,9 +11,9 @@ use crate::{
     NativeReplacement, RootConfig, WasmConfig, WasmEntry, snippet::shown,
 };
 
-use super::{Merge, native::power, never, some};
+use super::{LayerMerge, native::power, never, some};
 
-impl Merge<'_> {
+impl LayerMerge<'_> {
     /// Lays the layer's plans over those so far.
     pub(crate) fn plans(&mut self, plan: &mut MountPlan) {
         match self.layer.standing {

@@ -3,9 +3,9 @@
 
 use crate::{AuthorityConfig, AuthorityReachConfig, LayerTrust, LocatedValue};
 
-use super::Merge;
+use super::LayerMerge;
 
-impl Merge<'_> {
+impl LayerMerge<'_> {
     pub(super) fn authorities(
         &mut self,
         authorities: &mut Vec<AuthorityConfig>,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use crate::{HookConfig, LayerTrust, LocatedValue};
 
-use super::Merge;
+use super::LayerMerge;
 
-impl Merge<'_> {
+impl LayerMerge<'_> {
     pub(super) fn hooks(
         &mut self,
         hooks: &mut Vec<HookConfig>,

@@ -7,9 +7,9 @@ use crate::{
     snippet::shown,
 };
 
-use super::Merge;
+use super::LayerMerge;
 
-impl Merge<'_> {
+impl LayerMerge<'_> {
     /// Lays the lists of servers that a trusted layer includes over what was said so far.
     pub(crate) fn mcp_files(&mut self, all: &mut McpSaidOfAll) {
         match self.layer.standing {

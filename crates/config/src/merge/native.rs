@@ -12,9 +12,9 @@ use crate::{
     snippet::shown,
 };
 
-use super::{Merge, lower};
+use super::{LayerMerge, lower};
 
-impl Merge<'_> {
+impl LayerMerge<'_> {
     pub(super) fn native(&mut self, config: &mut HostConfig) {
         let file = self.layer.parsed.file();
         let checked = self.layer.parsed.checked();

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::{LocatedValue, RetentionConfig, RetentionSection};
 
-use super::{Merge, never, some};
+use super::{LayerMerge, never, some};
 
-impl Merge<'_> {
+impl LayerMerge<'_> {
     pub(super) fn retention(&mut self, retention: &mut RetentionConfig, file: &RetentionSection) {
         self.put(
             "retention.artifacts",

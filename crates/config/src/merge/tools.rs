@@ -4,16 +4,16 @@
 use toolpost_model::{ArgumentMeaning, RuleOrigin, ToolSettings};
 
 use crate::{
-    HostConfig, LayerTrust, LocatedValue, Position, SourceConfig, SourceEntry, SourceTrustLevel,
-    ToolEntry, ToolTable,
+    FilePosition, HostConfig, LayerTrust, LocatedValue, SourceConfig, SourceEntry,
+    SourceTrustLevel, ToolEntry, ToolTable,
     tool_settings::{
         LowerLimit, SettingDirection, StricterFlag, StricterProfile, TrustedOnly, each_tool_setting,
     },
 };
 
-use super::{Merge, never, some};
+use super::{LayerMerge, never, some};
 
-impl Merge<'_> {
+impl LayerMerge<'_> {
     pub(super) fn tools(&mut self, config: &mut HostConfig) {
         for (name, entry) in &self.layer.parsed.file().tools {
             let mut tool = self
@@ -75,7 +75,7 @@ impl Merge<'_> {
     }
 
     /// Whether a file may say what only a trusted one may; says so where it may not.
-    fn may_grant(&mut self, key: &str, at: Position) -> bool {
+    fn may_grant(&mut self, key: &str, at: FilePosition) -> bool {
         let may = self.layer.standing == LayerTrust::Trusted;
         if !may {
             self.ignored(key, at, key);

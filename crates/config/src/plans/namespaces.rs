@@ -21,7 +21,7 @@ pub(super) struct BundleScope {
     origin: BundleOrigin,
     /// The folder that its includes may not leave.
     repository: Option<PathBuf>,
-    own: Option<Namespace>,
+    own: Option<BundleNamespace>,
     /// That of the bundle at the root of its repository; read when a name needs it.
     root: RootNamespace,
 }
@@ -29,12 +29,12 @@ pub(super) struct BundleScope {
 #[derive(Clone, Debug)]
 enum RootNamespace {
     NotRead,
-    Read(Option<Namespace>),
+    Read(Option<BundleNamespace>),
 }
 
 /// A name, and the folder that its paths begin in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Namespace {
+struct BundleNamespace {
     name: String,
     folder: PathBuf,
     origin: BundleOrigin,
@@ -50,7 +50,7 @@ impl BundleScope {
         origin: BundleOrigin,
         repository: Option<PathBuf>,
     ) -> Self {
-        let own = Namespace::of(header, path, &origin, repository.as_deref());
+        let own = BundleNamespace::of(header, path, &origin, repository.as_deref());
         Self {
             file: real,
             origin,
@@ -60,7 +60,7 @@ impl BundleScope {
         }
     }
 
-    fn namespaces(&self) -> impl Iterator<Item = &Namespace> {
+    fn namespaces(&self) -> impl Iterator<Item = &BundleNamespace> {
         let root = match &self.root {
             RootNamespace::NotRead => None,
             RootNamespace::Read(root) => root.as_ref(),
@@ -69,7 +69,7 @@ impl BundleScope {
     }
 }
 
-impl Namespace {
+impl BundleNamespace {
     fn of(
         header: &BundleHeader,
         path: &Path,
@@ -129,14 +129,14 @@ fn outside(path: &Path, folder: &Path) -> String {
 
 /// The names that includes can use at a point of the reading.
 #[derive(Debug, Default)]
-pub(super) struct Namespaces {
+pub(super) struct IncludeNamespaces {
     /// The bundles that are being read, each included by the one before.
     within: Vec<BundleScope>,
     /// The names of all bundles that were read.
-    known: Vec<Namespace>,
+    known: Vec<BundleNamespace>,
 }
 
-impl Namespaces {
+impl IncludeNamespaces {
     pub(super) fn enter(&mut self, scope: BundleScope) {
         self.known.extend(scope.own.clone());
         self.within.push(scope);
@@ -197,7 +197,7 @@ impl Namespaces {
         let Some(scope) = self.within.last_mut() else {
             return;
         };
-        let root = Namespace::of(header, path, &scope.origin, scope.repository.as_deref());
+        let root = BundleNamespace::of(header, path, &scope.origin, scope.repository.as_deref());
         scope.root = RootNamespace::Read(root);
     }
 

@@ -5,7 +5,7 @@ use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter, budget::Budget
 use super::dropped_keys::find_dropped_key;
 use crate::{
     error::ConfigComplaint,
-    located::Position,
+    located::FilePosition,
     nearest::{nearest, suggestion},
     snippet::{printable, section_of, shown},
 };
@@ -18,7 +18,7 @@ const PLAIN_TOKEN_KEYS: [&str; 6] = ["token", "secret", "value", "password", "ke
 
 /// Says what is wrong, where, and what to do.
 pub(super) fn complaint(error: &Error, text: &str) -> ConfigComplaint {
-    let at = error.location().map(Position::from).unwrap_or_default();
+    let at = error.location().map(FilePosition::from).unwrap_or_default();
     let ShapeErrorText { message, hint } = match cause(error) {
         Error::Unexpected { .. } if is_whole_document(text, at) => {
             ShapeErrorText::of("the file must hold keys and values")
@@ -61,7 +61,7 @@ fn cause(error: &Error) -> &Error {
 }
 
 /// Whether nothing but blank lines and comments stands before the place.
-fn is_whole_document(text: &str, at: Position) -> bool {
+fn is_whole_document(text: &str, at: FilePosition) -> bool {
     let before = usize::try_from(at.line)
         .unwrap_or(usize::MAX)
         .saturating_sub(1);
@@ -71,7 +71,7 @@ fn is_whole_document(text: &str, at: Position) -> bool {
 }
 
 /// Whether the place is in `tokens`, where a plain text is most likely a token.
-fn is_in_tokens(text: &str, at: Position) -> bool {
+fn is_in_tokens(text: &str, at: FilePosition) -> bool {
     let index = usize::try_from(at.line)
         .unwrap_or(usize::MAX)
         .saturating_sub(1);

@@ -14,13 +14,13 @@ use crate::LocatedValue;
 
 /// A value as YAML has it. Without `Debug`, since it may hold a secret.
 #[derive(Clone)]
-pub(crate) enum Value {
+pub(crate) enum YamlValue {
     Null,
     Flag(bool),
     Whole(i128),
     Fraction(f64),
     Text(String),
-    List(Vec<LocatedValue<Value>>),
+    List(Vec<LocatedValue<YamlValue>>),
     Table(Vec<ConfigTreeEntry>),
 }
 
@@ -28,10 +28,10 @@ pub(crate) enum Value {
 #[derive(Clone)]
 pub(crate) struct ConfigTreeEntry {
     pub(crate) key: LocatedValue<String>,
-    pub(crate) value: LocatedValue<Value>,
+    pub(crate) value: LocatedValue<YamlValue>,
 }
 
-impl Value {
+impl YamlValue {
     /// What kind of value it is, in the words of messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Value {
     }
 }
 
-impl Value {
+impl YamlValue {
     /// As JSON. A number that JSON has not, such as an infinite one, becomes its text.
     pub(crate) fn into_json(self) -> serde_json::Value {
         use serde_json::{Number, Value as Json};
@@ -69,7 +69,7 @@ impl Value {
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for YamlValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(AnyValue)
     }
@@ -78,49 +78,49 @@ impl<'de> Deserialize<'de> for Value {
 struct AnyValue;
 
 impl<'de> Visitor<'de> for AnyValue {
-    type Value = Value;
+    type Value = YamlValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E: Error>(self) -> Result<YamlValue, E> {
+        Ok(YamlValue::Null)
     }
 
-    fn visit_bool<E: Error>(self, flag: bool) -> Result<Value, E> {
-        Ok(Value::Flag(flag))
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<YamlValue, E> {
+        Ok(YamlValue::Flag(flag))
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Value, E> {
-        Ok(Value::Whole(number.into()))
+    fn visit_i64<E: Error>(self, number: i64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Whole(number.into()))
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Value, E> {
-        Ok(Value::Whole(number.into()))
+    fn visit_u64<E: Error>(self, number: u64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Whole(number.into()))
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
-        Ok(Value::Fraction(number))
+    fn visit_f64<E: Error>(self, number: f64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Fraction(number))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Text(text.to_owned()))
+    fn visit_str<E: Error>(self, text: &str) -> Result<YamlValue, E> {
+        Ok(YamlValue::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<YamlValue, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = seq.next_element()? {
             items.push(item);
         }
-        Ok(Value::List(items))
+        Ok(YamlValue::List(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<YamlValue, A::Error> {
         let mut entries = Vec::new();
         while let Some((key, value)) = map.next_entry()? {
             entries.push(ConfigTreeEntry { key, value });
         }
-        Ok(Value::Table(entries))
+        Ok(YamlValue::Table(entries))
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use toolpost_config::{
     A2aConfig, A2aEvents, A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig,
-    ByteSize, ChildVariables, CodeConfig, ConfigDuration, ConfigFile, ConfigLayer, Discovery,
+    ByteSize, ChildVariables, CodeConfig, ConfigDuration, ConfigFile, ConfigLayer, DiscoveryConfig,
     HostConfig, HttpConfig, JournalRetention, LayerTrust, LimitsConfig, LocatedValue, McpConfig,
     ModuleInstall, ModuleIsolation, NativeReplacement, NativeToolsChoice, NetworkConfig,
     ProtectConfig, RetentionConfig, SandboxConfig, SourceConfig, SourceTrustLevel, TokenConfig,
@@ -19,8 +19,8 @@ use toolpost_config::{
 };
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, PermissionMode,
-    PersistStrategy, PrincipalRole, Provenance, Remember, Requirements, RuleOrigin, SandboxProfile,
-    Selector, ShareRules, ToolExecutionSettings, ToolInputSettings, ToolPattern,
+    PersistStrategy, PrincipalRole, Provenance, RememberOffer, Requirements, RuleOrigin,
+    SandboxProfile, Selector, ShareRules, ToolExecutionSettings, ToolInputSettings, ToolPattern,
     ToolPermissionSettings, ToolPersistenceSettings, ToolSettings, ToolSurfaceSettings,
 };
 
@@ -229,7 +229,7 @@ fn defaults_are_the_documented_ones() {
                 size: None,
             },
         },
-        discovery: Discovery {
+        discovery: DiscoveryConfig {
             require_shown: true,
         },
         a2e: a2e_by_default(),
@@ -291,7 +291,7 @@ fn what_is_written_is_what_is_used() {
     );
     assert_eq!(
         (table.remember, table.tests.matching.len()),
-        (Remember::Never, 2)
+        (RememberOffer::Never, 2)
     );
     assert_eq!(table.tests.not_match, ["echo git push --force"]);
     assert!(

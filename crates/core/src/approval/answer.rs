@@ -11,8 +11,8 @@ use toolpost_model::{
 };
 
 use super::{
-    ApprovalAnswer, Approvals, Deciding, LONGEST, No, QuestionClosure, RememberedRule,
-    VerdictAdmission, Yes,
+    ApprovalAnswer, ApprovalConsent, ApprovalRejection, Approvals, LONGEST, QuestionClaim,
+    QuestionClosure, RememberedRule, VerdictAdmission,
     coverage::{HashedCall, programs_of},
     operator::{ApprovalError, VerdictReceipt, blocking},
     place,
@@ -25,7 +25,7 @@ use crate::{
     permission::{PermissionFacts, decide::effects_of},
     record::{
         body::{CallRecordBody, VerdictBody},
-        journal::{JournalError, Record, RecordKind, StoredRecord, Strength},
+        journal::{AppendStrength, JournalError, Record, RecordKind, StoredRecord},
         redaction::{self, RedactedArguments},
     },
 };
@@ -73,7 +73,7 @@ impl HostInner {
     /// Whether the answer can count, and what it means.
     async fn weigh(
         &self,
-        deciding: &Deciding,
+        deciding: &QuestionClaim,
         verdict: Verdict,
         by: PrincipalName,
         at: Timestamp,
@@ -102,7 +102,7 @@ impl HostInner {
         let kept_until = self.kept_until(deciding.waiting, at, &mut body);
         let (scope, named, valid_for, arguments) = match verdict {
             Verdict::Deny { feedback } => {
-                let word = ApprovalAnswer::No(No {
+                let word = ApprovalAnswer::No(ApprovalRejection {
                     ask_id,
                     by,
                     feedback,
@@ -158,7 +158,7 @@ impl HostInner {
         };
         body.rule = rule.as_ref().map(ToString::to_string);
         let programs = body.programs.clone();
-        let word = ApprovalAnswer::Yes(Yes {
+        let word = ApprovalAnswer::Yes(ApprovalConsent {
             ask_id,
             by,
             approves,
@@ -190,7 +190,7 @@ impl HostInner {
     /// that pass.
     async fn check_edit(
         &self,
-        deciding: &Deciding,
+        deciding: &QuestionClaim,
         arguments: &Value,
         body: &mut VerdictBody,
     ) -> Result<(CallHash, Vec<Rule>), ApprovalError> {
@@ -256,13 +256,13 @@ impl HostInner {
     /// open. The other way round, the record would tell of a rule that nobody has.
     async fn put_on_record(
         &self,
-        deciding: &Deciding,
+        deciding: &QuestionClaim,
         weighed: &CheckedVerdict,
         at: Timestamp,
     ) -> Result<(), ApprovalError> {
-        let mut strength = Strength::Committed;
+        let mut strength = AppendStrength::Committed;
         if let Some(kept) = weighed.remembered.clone() {
-            strength = Strength::Synced;
+            strength = AppendStrength::Synced;
             let store = Arc::clone(&self.approval.rules);
             blocking(move || store.remember(&kept)).await?;
         }
@@ -291,7 +291,7 @@ impl HostInner {
     /// The answer is on record: it takes effect.
     fn carry_out(
         &self,
-        deciding: Deciding,
+        deciding: QuestionClaim,
         weighed: CheckedVerdict,
         at: Timestamp,
     ) -> VerdictReceipt {

@@ -8,9 +8,9 @@ use toolpost_model::{
 
 /// Mixed into the hash of a call with sensitive arguments: the hash is shown and recorded, and a short secret could
 /// be found by trying. Dies with the host, as such a call does.
-pub(crate) struct Salt([u8; 32]);
+pub(crate) struct CallHashSalt([u8; 32]);
 
-impl Salt {
+impl CallHashSalt {
     pub(crate) fn new() -> Self {
         let mut hasher = Sha256::new();
         // Two ids have 148 random bits from the system.
@@ -27,7 +27,7 @@ pub(crate) fn call_hash(
     effects: &Effects,
     programs: &[ProgramFile],
     principal: &Principal,
-    salt: Option<&Salt>,
+    salt: Option<&CallHashSalt>,
 ) -> CallHash {
     let mut hash = CallHasher(Sha256::new());
     hash.field(salt.map_or(&[][..], |salt| &salt.0));
@@ -156,7 +156,7 @@ mod tests {
         ResourceAccess, ResourceKey,
     };
 
-    use super::{Salt, call_hash};
+    use super::{CallHashSalt, call_hash};
 
     fn of(arguments: &Value) -> CallHash {
         let declaration = Declaration::new("a.b".parse().unwrap(), "");
@@ -217,7 +217,7 @@ mod tests {
             .confined_by(toolpost_model::SandboxProfile::ReadOnly);
         let cautioned = write.clone().with_caution("mind");
         let operator = Principal::operator("a");
-        let salt = Salt::new();
+        let salt = CallHashSalt::new();
         let cases = [
             (&declaration, &write, &agent, None),
             (&newer, &write, &agent, None),

@@ -49,7 +49,7 @@ pub(crate) struct QuestionContext {
 
 /// The question's own facts.
 #[derive(Clone)]
-pub(crate) struct Terms {
+pub(crate) struct QuestionTerms {
     pub(crate) ask_id: InvocationId,
     pub(crate) hashes: CallHashes,
     pub(crate) asked_at: Timestamp,
@@ -72,7 +72,7 @@ impl ApprovalQuestion {
 pub(crate) fn draft(
     call: &PipelineCall,
     engine: &dyn PolicyEngine,
-    terms: &Terms,
+    terms: &QuestionTerms,
 ) -> Option<ApprovalQuestion> {
     let resolved = call.findings.resolved.as_ref()?;
     let effects = call.findings.effects.as_ref()?;

@@ -14,7 +14,7 @@ use tokio::{sync::watch, time::Instant};
 use toolpost_model::{CallHash, InvocationId, PermissionRequest, Principal, ProgramFile, Rule};
 
 use super::{
-    ApprovalAnswer, ApprovalGrant, ApprovalQuestion, QuestionClosure, QuestionContext, Salt,
+    ApprovalAnswer, ApprovalGrant, ApprovalQuestion, CallHashSalt, QuestionClosure, QuestionContext,
 };
 use crate::session::Session;
 
@@ -28,11 +28,11 @@ pub(crate) struct QuestionKey {
 /// So many closed questions are known by what became of them.
 const KEPT_CLOSED: usize = 1_024;
 
-pub(crate) struct Questions {
+pub(crate) struct QuestionRegistry {
     table: Mutex<QuestionTable>,
     changes: watch::Sender<u64>,
     limit: usize,
-    pub(crate) salt: Salt,
+    pub(crate) salt: CallHashSalt,
 }
 
 #[derive(Default)]
@@ -99,13 +99,13 @@ pub(crate) enum QuestionLeaveReply {
 
 /// What an answer meets.
 pub(crate) enum VerdictAdmission {
-    Deciding(Deciding),
+    Deciding(QuestionClaim),
     Busy(watch::Receiver<Option<ApprovalAnswer>>),
     Closed(QuestionClosure),
     Unknown,
 }
 
-impl Questions {
+impl QuestionRegistry {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         let table = Mutex::default();
         let changes = watch::Sender::new(0);
@@ -113,7 +113,7 @@ impl Questions {
             table,
             changes,
             limit,
-            salt: Salt::new(),
+            salt: CallHashSalt::new(),
         })
     }
 
@@ -284,7 +284,7 @@ impl Questions {
         let draft = Arc::clone(&question.draft);
         let waiting = question.waiting.len();
         let session = question.session();
-        VerdictAdmission::Deciding(Deciding {
+        VerdictAdmission::Deciding(QuestionClaim {
             questions: Arc::clone(self),
             draft,
             waiting,
@@ -426,7 +426,7 @@ impl QuestionEntry {
 
 /// A call's place at a question. Dropped without another word, the call has given up.
 pub(crate) struct QuestionWaiter {
-    questions: Arc<Questions>,
+    questions: Arc<QuestionRegistry>,
     draft: Arc<ApprovalQuestion>,
     call: InvocationId,
     word: watch::Receiver<Option<ApprovalAnswer>>,
@@ -486,8 +486,8 @@ impl Drop for QuestionWaiter {
 }
 
 /// A question while it is being answered. Dropped without an answer, it is open again.
-pub(crate) struct Deciding {
-    questions: Arc<Questions>,
+pub(crate) struct QuestionClaim {
+    questions: Arc<QuestionRegistry>,
     pub(crate) draft: Arc<ApprovalQuestion>,
     /// The calls the answer is for. None leaves and none comes until this is over.
     pub(crate) waiting: usize,
@@ -495,7 +495,7 @@ pub(crate) struct Deciding {
     is_over: bool,
 }
 
-impl Deciding {
+impl QuestionClaim {
     pub(crate) fn about(&self) -> &QuestionContext {
         &self.draft.about
     }
@@ -530,7 +530,7 @@ impl Deciding {
     }
 }
 
-impl Drop for Deciding {
+impl Drop for QuestionClaim {
     fn drop(&mut self) {
         if self.is_over {
             return;

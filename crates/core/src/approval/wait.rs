@@ -11,9 +11,9 @@ use toolpost_model::{
 
 use crate::{
     approval::{
-        self, ApprovalAnswer, ApprovalGrant, Approvals, CallApproval, KeptVerdictFlag, No, OneUse,
-        QuestionAdmission, QuestionKey, QuestionLeaveReason, QuestionLeaveReply, QuestionWaiter,
-        Terms, Yes,
+        self, ApprovalAnswer, ApprovalConsent, ApprovalGrant, ApprovalRejection, Approvals,
+        CallApproval, KeptVerdictFlag, OneUse, QuestionAdmission, QuestionKey, QuestionLeaveReason,
+        QuestionLeaveReply, QuestionTerms, QuestionWaiter,
         coverage::{CallHashes, changed_programs, hashes, is_covered, look_at_programs},
     },
     call::{CallMode, StageExit, lost_its_way},
@@ -140,7 +140,7 @@ async fn ask(
     let changed = changed_programs(host, call, hashes);
     let mut seat = loop {
         let engine = host.engine(&call.session);
-        let terms = Terms {
+        let terms = QuestionTerms {
             changed_programs: changed.clone(),
             ..terms(call, hashes, timeout)
         };
@@ -233,7 +233,7 @@ pub(crate) async fn ask_again(host: &HostInner, call: &mut PipelineCall) {
 
 /// An id stands for one question: an answer is about the text that the operator saw under its id. So a call whose facts
 /// changed asks under a new id, and a recovered call that asks the same question keeps its id and its time.
-fn terms(call: &PipelineCall, hashes: CallHashes, timeout: SignedDuration) -> Terms {
+fn terms(call: &PipelineCall, hashes: CallHashes, timeout: SignedDuration) -> QuestionTerms {
     let now = crate::port::now();
     let earlier = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
     if let Some(asked) =
@@ -246,7 +246,7 @@ fn terms(call: &PipelineCall, hashes: CallHashes, timeout: SignedDuration) -> Te
             .duration_since(now)
             .clamp(SignedDuration::ZERO, whole.abs());
         let deadline = Instant::now() + left.unsigned_abs();
-        return Terms {
+        return QuestionTerms {
             ask_id: asked.ask_id,
             hashes,
             asked_at: asked.asked_at,
@@ -263,7 +263,7 @@ fn terms(call: &PipelineCall, hashes: CallHashes, timeout: SignedDuration) -> Te
     };
     let deadline = Instant::now() + timeout.unsigned_abs();
     let expires_at = now + timeout;
-    Terms {
+    QuestionTerms {
         ask_id,
         hashes,
         asked_at: now,
@@ -369,7 +369,7 @@ fn take_late(host: &HostInner, call: &mut PipelineCall, late: ApprovalGrant) -> 
     }
 }
 
-fn refused(call: &mut PipelineCall, no: No, kept: KeptVerdictFlag) -> StageExit {
+fn refused(call: &mut PipelineCall, no: ApprovalRejection, kept: KeptVerdictFlag) -> StageExit {
     if let Some(decision) = &mut call.findings.decision {
         let text = format!(
             "{} did not approve it (question {})",
@@ -388,7 +388,7 @@ fn refused(call: &mut PipelineCall, no: No, kept: KeptVerdictFlag) -> StageExit 
 fn go_on(
     host: &HostInner,
     call: &mut PipelineCall,
-    yes: Yes,
+    yes: ApprovalConsent,
     one_use: OneUse,
     grant: Option<ApprovalGrant>,
 ) -> StageExit {

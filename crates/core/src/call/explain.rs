@@ -18,9 +18,10 @@ use crate::{
 };
 
 pub use layers::{
-    DeclarationLayer, ExecutionLayer, HookPlan, InterfaceLayer, InvocationLayer, KeptIn, KeptPlan,
-    Layers, PermissionLayer, PersistenceLayer, ResultLayer, SchedulingLayer, SchemaVerdict,
-    SurfaceLayer,
+    DeclarationExplanation, ExecutionExplanation, HookPlan, InterfaceExplanation,
+    InvocationExplanation, KeptIn, KeptPlan, LayerExplanations, PermissionExplanation,
+    PersistenceExplanation, ResultExplanation, SchedulingExplanation, SchemaVerdict,
+    SurfaceExplanation,
 };
 
 /// What would happen to a call.
@@ -49,7 +50,7 @@ pub struct Explanation {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartDecision>,
     /// What each layer has to say.
-    pub layers: Layers,
+    pub layers: LayerExplanations,
     /// What would lead to another outcome.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub would_change: Vec<DecisionAlternative>,
@@ -94,7 +95,7 @@ pub(crate) fn explain(host: &HostInner, mut call: PipelineCall) -> Explanation {
     let refused_now = layers
         .scheduling
         .as_ref()
-        .and_then(SchedulingLayer::refusal)
+        .and_then(SchedulingExplanation::refusal)
         .map(str::to_owned);
     let mut explanation = Explanation {
         tool: call.live.tool.clone(),

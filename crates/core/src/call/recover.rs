@@ -11,7 +11,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 use toolpost_model::{
-    Arguments, BatchPlace, InvocationId, ModelInput, Ordering, RequestId, SessionId, Stage,
+    Arguments, BatchOrdering, BatchPlace, InvocationId, ModelInput, RequestId, SessionId, Stage,
 };
 
 use super::{CallMode, drive, rehearse};
@@ -27,12 +27,12 @@ use crate::{
     },
     record::{
         body::{CatalogOnRecord, HostStartBody, RecordedLimits},
-        declared::Following,
-        journal::{JournalError, Record, RecordKind, StoredRecord, Strength},
+        declared::CatalogFollower,
+        journal::{AppendStrength, JournalError, Record, RecordKind, StoredRecord},
     },
     result::{self, CallEnding},
 };
-use left::{Asks, LeftBehind, LeftQuestion, OpenCall};
+use left::{LeftBehind, LeftQuestion, OpenCall, UnfinishedQuestion};
 
 /// How many records are read at a time.
 const PAGE: usize = 1_000;
@@ -81,7 +81,7 @@ impl LeftBehind {
     fn plan_asked(
         &mut self,
         call: &OpenCall,
-        asks: &Asks,
+        asks: &UnfinishedQuestion,
         approvals: Approvals,
         now: Timestamp,
     ) -> RecoveryAction {
@@ -129,15 +129,15 @@ impl LeftBehind {
 
 /// Whether a call was to run after others.
 fn waits_for_siblings(place: &BatchPlace) -> bool {
-    !place.depends_on.is_empty() || place.ordering == Ordering::Serial
+    !place.depends_on.is_empty() || place.ordering == BatchOrdering::Serial
 }
 
 /// Finds what the last host left behind, and the number of the last record.
-async fn left_behind(host: &HostInner) -> Result<(LeftBehind, u64, Following), JournalError> {
+async fn left_behind(host: &HostInner) -> Result<(LeftBehind, u64, CatalogFollower), JournalError> {
     let journal = &*host.record.journal;
     let start = journal.last_start().await?;
     let mut left = LeftBehind::default();
-    let mut told = Following::default();
+    let mut told = CatalogFollower::default();
     if start > 0 {
         let rows = journal.read(start - 1, 1).await?;
         let body = rows
@@ -145,7 +145,7 @@ async fn left_behind(host: &HostInner) -> Result<(LeftBehind, u64, Following), J
             .and_then(|row| row.record.read_body::<HostStartBody>().ok());
         let body = body.unwrap_or_default();
         let mut carried = Vec::new();
-        told = Following::starting_with(still_there(host, body.catalog).await?);
+        told = CatalogFollower::starting_with(still_there(host, body.catalog).await?);
         for id in body.carried {
             carried.extend(
                 journal
@@ -352,7 +352,7 @@ async fn mark_start(
         body: serde_json::to_string(&body).unwrap_or_default(),
         facets: None,
     };
-    host.append(record, Strength::Synced).await?;
+    host.append(record, AppendStrength::Synced).await?;
     host.begin_telling(told).await
 }
 
@@ -390,7 +390,7 @@ async fn take_back(host: &Arc<HostInner>, mut question: LeftQuestion, now: Times
         return;
     }
     let mut call = rebuild(host, &mut question.raised_by).await;
-    let Asks {
+    let UnfinishedQuestion {
         asked,
         decision,
         programs,

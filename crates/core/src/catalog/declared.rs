@@ -11,7 +11,7 @@ use crate::{
     record::{
         body::{CatalogOnRecord, SurfaceBody},
         declared,
-        journal::{JournalError, Record, RecordKind, Strength},
+        journal::{AppendStrength, JournalError, Record, RecordKind},
         rendering::written,
     },
 };
@@ -106,7 +106,7 @@ impl HostInner {
         let mut from = before.on_record.map(|on_record| on_record.from);
         for body in bodies {
             let seq = self
-                .append_numbered(record(RecordKind::Catalog, body), Strength::Committed)
+                .append_numbered(record(RecordKind::Catalog, body), AppendStrength::Committed)
                 .await?;
             from.get_or_insert(seq);
         }
@@ -133,7 +133,7 @@ impl HostInner {
                 &SurfaceBody::of(surface),
                 256 + 32 * surface.catalog().entries().len(),
             );
-            self.append(record(RecordKind::Surface, body), Strength::Committed)
+            self.append(record(RecordKind::Surface, body), AppendStrength::Committed)
                 .await?;
             let mut told = self.state.catalog.declared.surfaces.lock();
             if told.len() >= REMEMBERED_SURFACES {

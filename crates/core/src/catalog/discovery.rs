@@ -10,7 +10,7 @@ use crate::{
     host::{Host, HostInner},
     record::{
         body::{DiscoveryBody, DiscoveryWay},
-        journal::{Record, RecordKind, Strength},
+        journal::{AppendStrength, Record, RecordKind},
         rendering::written,
     },
     session::Session,
@@ -41,7 +41,7 @@ impl HostInner {
             body: written(&body, expected),
         };
         // A list is answered also while the journal cannot be written. The calls that follow from it are not.
-        if self.append(record, Strength::Committed).await.is_ok() {
+        if self.append(record, AppendStrength::Committed).await.is_ok() {
             session.discover(body.tools);
         }
     }

@@ -24,7 +24,7 @@ const UNTOUCHED: f32 = -1.0;
 /// An inverted index over name, tags, search hint and description.
 #[derive(Default)]
 pub(super) struct SearchIndex {
-    postings: HashMap<Box<str>, Vec<Posting>>,
+    postings: HashMap<Box<str>, Vec<SearchPosting>>,
     lengths: Vec<f32>,
     mean_length: f32,
     /// All texts in lower case, one after another, for substring hits.
@@ -33,7 +33,7 @@ pub(super) struct SearchIndex {
     names: Vec<Box<str>>,
 }
 
-struct Posting {
+struct SearchPosting {
     place: u32,
     weight: f32,
 }
@@ -64,7 +64,7 @@ impl SearchIndex {
             self.postings
                 .entry(word.into())
                 .or_default()
-                .push(Posting { place, weight });
+                .push(SearchPosting { place, weight });
         }
         self.lengths.push(length);
         self.names.push(entry.name().to_lowercase().into());

@@ -33,7 +33,7 @@ pub struct CredentialGrant {
 
 /// The credentials of a host.
 #[derive(Default)]
-pub(crate) struct Credentials(Vec<CredentialGrant>);
+pub(crate) struct CredentialGrants(Vec<CredentialGrant>);
 
 /// The name in a reference, where a value is one.
 pub(crate) fn reference(value: &Value) -> Option<&str> {
@@ -52,7 +52,7 @@ pub(crate) fn with_words(input: &CallInput) -> Cow<'_, CallInput> {
     Cow::Owned(CallInput::new(Arguments::from_value(value)))
 }
 
-impl Credentials {
+impl CredentialGrants {
     pub(crate) fn new(grants: Vec<CredentialGrant>) -> Self {
         Self(grants)
     }

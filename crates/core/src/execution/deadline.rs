@@ -34,7 +34,7 @@ pub(crate) enum ExecutionEnd {
 
 /// The time of a call that does not count towards its deadline: somebody else is waited for.
 #[derive(Default)]
-pub(crate) struct Pauses(Mutex<PauseClock>);
+pub(crate) struct DeadlinePauses(Mutex<PauseClock>);
 
 #[derive(Default)]
 struct PauseClock {
@@ -43,14 +43,14 @@ struct PauseClock {
     over: Duration,
 }
 
-impl Pauses {
+impl DeadlinePauses {
     /// The time stands still until what this gives is dropped.
-    pub(crate) fn begin(&self) -> Pause<'_> {
+    pub(crate) fn begin(&self) -> DeadlinePause<'_> {
         let mut paused = self.0.lock();
         paused.open += 1;
         paused.since.get_or_insert_with(Instant::now);
         drop(paused);
-        Pause(self)
+        DeadlinePause(self)
     }
 
     /// When to look at a deadline again, as far as that is known at `now`.
@@ -66,9 +66,9 @@ impl Pauses {
 }
 
 /// Time that stands still.
-pub(crate) struct Pause<'a>(&'a Pauses);
+pub(crate) struct DeadlinePause<'a>(&'a DeadlinePauses);
 
-impl Drop for Pause<'_> {
+impl Drop for DeadlinePause<'_> {
     fn drop(&mut self) {
         let mut paused = self.0.0.lock();
         paused.open -= 1;
@@ -80,7 +80,7 @@ impl Drop for Pause<'_> {
 }
 
 /// Resolves when the time of a call is over.
-async fn deadline_passed(deadline: Instant, pauses: &Pauses) {
+async fn deadline_passed(deadline: Instant, pauses: &DeadlinePauses) {
     let mut look = deadline;
     loop {
         tokio::time::sleep_until(look.into()).await;
@@ -95,7 +95,7 @@ async fn deadline_passed(deadline: Instant, pauses: &Pauses) {
 /// Runs the work to its end, or to the end of its time.
 pub(crate) async fn supervise(
     work: BoxFuture<'_, Result<ToolOutput, ToolFailure>>,
-    (deadline, pauses): (Instant, &Pauses),
+    (deadline, pauses): (Instant, &DeadlinePauses),
     cancel: &CancellationToken,
     support: CancelSupport,
 ) -> ExecutionEnd {

@@ -22,7 +22,7 @@ use toolpost_model::{
     ToolId, ToolResult, TraceContext, Visibility,
 };
 
-use super::redirect::Onward;
+use super::redirect::RedirectCheck;
 use crate::{
     approval::coverage::rests_on_a_yes,
     call::CallMode,
@@ -52,7 +52,7 @@ pub(crate) struct RunningCallPort {
     limits: PathLimits,
     profile: Option<SandboxProfile>,
     room: ResultSizePolicy,
-    onward: Option<Onward>,
+    onward: Option<RedirectCheck>,
     nested: NestedCallTerms,
 }
 
@@ -104,7 +104,7 @@ impl RunningCallPort {
             },
             profile: resolved.and_then(|resolved| resolved.entry.settings.execution.sandbox),
             room: persist::bounds(host, call),
-            onward: Onward::of(call, effects),
+            onward: RedirectCheck::of(call, effects),
             nested: NestedCallTerms {
                 parent: ParentCall {
                     id: call.live.id,
@@ -391,7 +391,7 @@ impl CallRules for RunningCallPort {
     }
 
     fn may_request(&self, method: &str, url: &str) -> bool {
-        let allows = |onward: &Onward| {
+        let allows = |onward: &RedirectCheck| {
             onward.allows(
                 &*self.limits.engine,
                 self.session.principal(),

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What a call was decided on.
-pub(crate) struct Onward {
+pub(crate) struct RedirectCheck {
     entry: Arc<CatalogEntry>,
     arguments: Value,
     effects: Effects,
@@ -24,7 +24,7 @@ pub(crate) struct Onward {
     asked_because: Option<DecisionReason>,
 }
 
-impl Onward {
+impl RedirectCheck {
     /// `None`: the call names no URL, so it can be led nowhere.
     pub(crate) fn of(call: &PipelineCall, effects: &Effects) -> Option<Self> {
         let resolved = call.findings.resolved.as_ref()?;

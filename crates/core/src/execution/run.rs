@@ -22,7 +22,7 @@ use crate::{
     },
     permission::decide::effects,
     record::{
-        journal::{RecordKind, Strength},
+        journal::{AppendStrength, RecordKind},
         rendering,
     },
     result::{self, CallEnding},
@@ -90,7 +90,7 @@ pub(crate) async fn execute(
     }
     if !effects.is_harmless() && call.progress.on_record != OnRecord::Started {
         let record = rendering::record(call, RecordKind::Started, None);
-        if let Err(error) = host.append(record, Strength::Synced).await {
+        if let Err(error) = host.append(record, AppendStrength::Synced).await {
             return StageExit::End(result::journal_refuses(&error));
         }
         call.progress.on_record = OnRecord::Started;

@@ -15,7 +15,7 @@ use crate::{
     host::HostInner,
     invocation::PipelineCall,
     record::persist,
-    result::{self, Replacement},
+    result::{self, OutputReplacement},
 };
 
 /// Asks every hook in turn. Each sees the result as those before it left it; once it is withheld, only observers are
@@ -98,14 +98,14 @@ fn heed(
             if structured.is_some() || result.structured_content.is_some() {
                 changed_fields.push("structured_content".into());
             }
-            Replacement::Output {
+            OutputReplacement::Output {
                 content,
                 structured,
             }
         }
         (None, Some(structured)) => {
             changed_fields.push("structured_content".into());
-            Replacement::Structured(structured)
+            OutputReplacement::Structured(structured)
         }
     };
     let room = persist::room(host, call);

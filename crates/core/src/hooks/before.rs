@@ -9,7 +9,7 @@ use toolpost_model::{
 };
 
 use super::{
-    Hook, HookError, HookOutput, InputMutation, Opinion, changed_fields, restored,
+    Hook, HookError, HookOutput, HookVote, InputMutation, changed_fields, restored,
     run::{HookCallView, TEXT_CHARS, ask, begun, limit, note_failure, take_words, told},
 };
 use crate::{
@@ -126,7 +126,7 @@ fn heed(
     {
         return Ok(Err(ending));
     }
-    if let Some(Opinion { behavior, reason }) = output.opinion {
+    if let Some(HookVote { behavior, reason }) = output.opinion {
         let reason = told(call, &reason, TEXT_CHARS);
         run.did.push(behavior.into());
         call.hooks.opinions.push(vote(

@@ -12,7 +12,7 @@ use crate::permission::{PathBaseFolders, PermissionFacts, Policy, PolicyEngine a
 /// denies, on the arguments that the tool would get and not on what hooks are shown of them; and where nobody can tell
 /// whether it fits, such as with a command that is put together at run time, the hook is asked.
 #[derive(Clone, Debug, Default)]
-pub struct Concern {
+pub struct HookScope {
     tools: Vec<ToolPattern>,
     /// Everything is allowed but what the selector fits.
     when: Option<Policy>,
@@ -28,7 +28,7 @@ pub struct ConcernError {
     pub message: String,
 }
 
-impl Concern {
+impl HookScope {
     /// Calls of these tools, and of no others. None: of every tool.
     pub fn with_tools(tools: Vec<ToolPattern>) -> Self {
         Self { tools, when: None }

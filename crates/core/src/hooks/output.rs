@@ -10,7 +10,7 @@ pub struct HookError(pub String);
 
 /// What a hook thinks of a call. One vote among the rules' own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opinion {
+pub struct HookVote {
     /// Allow, ask or deny.
     pub behavior: Behavior,
     /// Why, for the model too.
@@ -30,7 +30,7 @@ pub struct HookOutput {
     /// Further text for the model, told with the result and under the hook's name.
     pub context: Vec<String>,
     /// What it thinks of the call, before it.
-    pub opinion: Option<Opinion>,
+    pub opinion: Option<HookVote>,
     /// The call must not happen; after it: its result must not be seen. The text says why, for the model too.
     pub stop: Option<String>,
     /// A line for whoever watches.
@@ -66,7 +66,7 @@ impl HookOutput {
     /// An opinion.
     pub fn opinion(behavior: Behavior, reason: impl Into<String>) -> Self {
         Self {
-            opinion: Some(Opinion {
+            opinion: Some(HookVote {
                 behavior,
                 reason: reason.into(),
             }),

@@ -97,9 +97,9 @@ pub struct WitnessedEnd<'a> {
 
 /// The witnesses of a host.
 #[derive(Clone, Default)]
-pub(crate) struct Witnesses(Arc<[Arc<dyn Witness>]>);
+pub(crate) struct WitnessList(Arc<[Arc<dyn Witness>]>);
 
-impl Witnesses {
+impl WitnessList {
     pub(crate) fn new(witnesses: Vec<Arc<dyn Witness>>) -> Self {
         Self(witnesses.into())
     }
@@ -121,7 +121,7 @@ impl Witnesses {
 /// A call and its witnesses.
 pub(crate) struct CallWitnesses {
     call: WitnessedCall,
-    witnesses: Witnesses,
+    witnesses: WitnessList,
 }
 
 impl CallWitnesses {
@@ -143,7 +143,7 @@ impl LiveCall {
     /// Has the host's witnesses hear of it.
     pub(crate) fn witnessed(
         mut self,
-        witnesses: &Witnesses,
+        witnesses: &WitnessList,
         request: &CallRequest,
         parent: Option<InvocationId>,
     ) -> Self {

@@ -9,7 +9,7 @@ use toolpost_model::{
 use super::{CallVisibility, Host, HostInner};
 use crate::record::{
     artifacts,
-    body::{CallRecordBody, ResultHead},
+    body::{CallRecordBody, RecordedResultFields},
     journal::{RecordKind, StoredRecord},
 };
 
@@ -49,7 +49,7 @@ impl HostInner {
             .find(|row| row.record.kind == RecordKind::Ended)
             .ok_or_else(unknown)?;
         let result = body(ended).and_then(|body| body.result);
-        let head = result.and_then(|result| result.read_as::<ResultHead>().ok());
+        let head = result.and_then(|result| result.read_as::<RecordedResultFields>().ok());
         head.and_then(|head| head.artifacts().ok())
             .ok_or_else(unknown)?
             .into_iter()

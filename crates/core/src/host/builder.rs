@@ -13,22 +13,22 @@ use super::{
 };
 use crate::{
     approval::{
-        Approvals, MemoryRules, Questions, RuleStore, operator,
+        Approvals, MemoryRules, QuestionRegistry, RuleStore, operator,
         remembered::{self, FoundRules},
     },
     call::recover,
     catalog::{Catalog, OperatorSettings},
-    execution::credentials::{CredentialGrant, Credentials},
+    execution::credentials::{CredentialGrant, CredentialGrants},
     hooks::{
         Hook,
-        witness::{Witness, Witnesses},
+        witness::{Witness, WitnessList},
     },
-    permission::{Authorities, DecisionAuthority, Policy, PolicyEngine},
+    permission::{DecisionAuthorities, DecisionAuthority, Policy, PolicyEngine},
     record::{
         blobs::{BlobStore, MemoryBlobs},
         journal::{Journal, JournalError, MemoryJournal},
         redaction::{HostRedactor, KnownSecrets, Redactor},
-        replay::{Cassette, CassetteError, Player, ReplayOptions, ReplayScene},
+        replay::{Cassette, CassetteError, CassettePlayer, ReplayOptions, ReplayScene},
         retention::{Retention, schedule},
         room::{ArtifactRoom, JournalRoom},
     },
@@ -251,7 +251,7 @@ impl HostBuilder {
     }
 
     /// Puts what was recorded in the place of what was configured.
-    fn take_up_recording(&mut self) -> Result<Option<Player>, HostError> {
+    fn take_up_recording(&mut self) -> Result<Option<CassettePlayer>, HostError> {
         let Some((mut cassette, options)) = self.record.replay.take() else {
             return Ok(None);
         };
@@ -268,7 +268,7 @@ impl HostBuilder {
         self.guards.witnesses.clear();
         self.guards.approvals = Approvals::Nobody;
         self.guards.rules = Arc::new(MemoryRules::default());
-        Ok(Some(Player::new(&cassette, options)?))
+        Ok(Some(CassettePlayer::new(&cassette, options)?))
     }
 
     /// The tenants that principals belong to, by the principals' names. Their surfaces have the scope `tenant`.
@@ -311,15 +311,15 @@ impl HostBuilder {
             policy: PolicyHolder::new(
                 self.guards.policy,
                 remembered,
-                Authorities::new(self.guards.authorities),
+                DecisionAuthorities::new(self.guards.authorities),
             ),
             approval: HostApprovals {
                 mode: self.guards.approvals,
-                questions: Questions::new(self.limits.approvals),
+                questions: QuestionRegistry::new(self.limits.approvals),
                 rules: self.guards.rules,
             },
             hooks: self.guards.hooks,
-            witnesses: Witnesses::new(self.guards.witnesses),
+            witnesses: WitnessList::new(self.guards.witnesses),
             record: HostRecord {
                 journal_room: JournalRoom::new(self.limits.shares, &*self.record.journal),
                 journal: self.record.journal,
@@ -327,7 +327,7 @@ impl HostBuilder {
                 redactor: HostRedactor::new(self.record.redactor),
                 replay,
             },
-            credentials: Credentials::new(self.credentials),
+            credentials: CredentialGrants::new(self.credentials),
             limits: self.limits,
             tenants: self.tenants,
             state: HostState {

@@ -10,7 +10,7 @@ use super::{Host, HostInner};
 use crate::{
     invocation::{CancelReason, LiveCall},
     record::{
-        body::{BodyPart, CallRecordBody},
+        body::{CallRecordBody, RecordBodyMember},
         journal::{JournalError, JournalHead, RecordKind, SessionPage},
     },
     session::Session,
@@ -124,7 +124,7 @@ impl HostInner {
             status,
             tool: Some(call.tool.into_owned()),
             stage,
-            result: result.and_then(BodyPart::into_text),
+            result: result.and_then(RecordBodyMember::into_text),
         }))
     }
 

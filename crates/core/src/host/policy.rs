@@ -15,7 +15,7 @@ use super::{Host, HostInner};
 use crate::{
     approval::RememberedRule,
     catalog::CatalogNotice,
-    permission::{Authorities, BareAllow, PolicyEngine},
+    permission::{BareAllow, DecisionAuthorities, PolicyEngine},
     session::Session,
 };
 
@@ -62,7 +62,7 @@ pub(crate) struct PolicyHolder {
     /// What the engine in force is made of. Held while one is made, so that two changes never lose one another.
     parts: Mutex<PolicyParts>,
     /// The authorities that rules may delegate to.
-    authorities: Authorities,
+    authorities: DecisionAuthorities,
 }
 
 struct PolicyParts {
@@ -91,7 +91,7 @@ impl PolicyHolder {
     pub(crate) fn new(
         own: Arc<dyn PolicyEngine>,
         remembered: Vec<RememberedRule>,
-        authorities: Authorities,
+        authorities: DecisionAuthorities,
     ) -> Self {
         let parts = PolicyParts { own, remembered };
         let in_force = ArcSwap::from_pointee(InForce {
@@ -105,7 +105,7 @@ impl PolicyHolder {
         }
     }
 
-    pub(crate) fn authorities(&self) -> &Authorities {
+    pub(crate) fn authorities(&self) -> &DecisionAuthorities {
         &self.authorities
     }
 

@@ -11,7 +11,7 @@ use crate::{
     invocation::CancelReason,
     record::{
         body::SessionOpenedBody,
-        journal::{JournalError, Record, RecordKind, Strength},
+        journal::{AppendStrength, JournalError, Record, RecordKind},
     },
     session::{Session, SessionOrigin},
 };
@@ -267,7 +267,7 @@ impl Host {
             &id,
             serde_json::to_string(&body).unwrap_or_default(),
         );
-        self.inner.append(opened, Strength::Committed).await?;
+        self.inner.append(opened, AppendStrength::Committed).await?;
         let sources = self.inner.sources.list.len();
         let session = Session::new(id, principal, request, sources, SessionOrigin::Opened);
         Ok(self.inner.keep(session.with_credential(credential)))
@@ -369,7 +369,7 @@ impl Host {
         self.inner.let_go(session);
         // Last: what it ran is to stop even where the journal cannot be written.
         let closed = self.session_record(RecordKind::SessionClosed, session.id(), "{}".to_owned());
-        let recorded = self.inner.append(closed, Strength::Committed).await;
+        let recorded = self.inner.append(closed, AppendStrength::Committed).await;
         // Known as ended until its end is on record: who does not find it here looks there, and would bring it back.
         self.inner.state.sessions.write().remove(session.id());
         Ok(recorded?)

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::broadcast;
 use toolpost_model::{
-    Companions, Declaration, Lifecycle, Source, SourceError, SourceHealth, SourceNotice, ToolId,
-    Visibility,
+    Declaration, Lifecycle, Source, SourceCompanions, SourceError, SourceHealth, SourceNotice,
+    ToolId, Visibility,
 };
 
 use super::{Host, HostInner};
@@ -47,15 +47,15 @@ pub struct SourceNews {
 
 /// Where what sources tell is passed on.
 #[derive(Clone)]
-pub(super) struct Newsroom(broadcast::Sender<SourceNews>);
+pub(super) struct SourceNewsChannel(broadcast::Sender<SourceNews>);
 
-impl Default for Newsroom {
+impl Default for SourceNewsChannel {
     fn default() -> Self {
         Self(broadcast::Sender::new(NEWS))
     }
 }
 
-impl Newsroom {
+impl SourceNewsChannel {
     pub(super) fn tell(&self, source: &Arc<str>, notice: SourceNotice) {
         // Nobody may be listening.
         let _ = self.0.send(SourceNews {
@@ -118,7 +118,10 @@ fn is_callable(surface: &Surface, place: usize, tool: &ToolId) -> bool {
 }
 
 /// What of a source's companions is left where only some of their tools can be called.
-fn servable(companions: Arc<Companions>, is_callable: impl Fn(&ToolId) -> bool) -> Arc<Companions> {
+fn servable(
+    companions: Arc<SourceCompanions>,
+    is_callable: impl Fn(&ToolId) -> bool,
+) -> Arc<SourceCompanions> {
     let open = |tool: &Option<ToolId>| tool.clone().filter(&is_callable);
     let read = open(&companions.read);
     let prompt = open(&companions.prompt);
@@ -142,7 +145,7 @@ fn servable(companions: Arc<Companions>, is_callable: impl Fn(&ToolId) -> bool) 
     if is_whole {
         return companions;
     }
-    Arc::new(Companions {
+    Arc::new(SourceCompanions {
         resources: of_resources(&companions.resources),
         templates: of_resources(&companions.templates),
         prompts: if prompt.is_some() {
@@ -192,7 +195,7 @@ impl Host {
 
     /// What the sources offer beside tools to a session, by their names. Only what the session could call the tools for:
     /// whoever must not read a source's resources does not learn of them either. Sources that offer nothing are left out.
-    pub fn companions(&self, session: &Session) -> Vec<(String, Arc<Companions>)> {
+    pub fn companions(&self, session: &Session) -> Vec<(String, Arc<SourceCompanions>)> {
         let surface = self.surface(session);
         let offered = self
             .inner
@@ -208,7 +211,7 @@ impl Host {
                 )
             });
         offered
-            .filter(|(_, companions)| **companions != Companions::default())
+            .filter(|(_, companions)| **companions != SourceCompanions::default())
             .collect()
     }
 

@@ -5,7 +5,7 @@ use toolpost_model::{Arguments, CallInput, ModelInput, ObservableInput, Permissi
 use crate::{hooks::InputMutation, record::redaction::SensitiveArgument};
 
 /// The four inputs, each in its own type, and what was done to them.
-pub(crate) struct Inputs {
+pub(crate) struct CallInputs {
     pub(crate) model: ModelInput,
     /// What the model sent, as others may see it, of a call that an earlier host began: `model` then holds the
     /// arguments that the call had reached when that host ended.
@@ -20,7 +20,7 @@ pub(crate) struct Inputs {
     pub(crate) sensitive: Vec<SensitiveArgument>,
 }
 
-impl Inputs {
+impl CallInputs {
     pub(super) fn new(model: ModelInput) -> Self {
         Self {
             model,

@@ -18,10 +18,10 @@ use toolpost_model::{
 
 use super::{
     CallCancellation, CallRequest, EventDelivery, EventInterest, EventListener, Milestone, micros,
-    milestones::Milestones, output::Outputs, patience::Parking,
+    milestones::MilestoneSampler, output::RedactedOutputStreams, patience::CallParking,
 };
 use crate::{
-    execution::deadline::Pauses,
+    execution::deadline::DeadlinePauses,
     hooks::witness::CallWitnesses,
     record::{
         artifacts::CallArtifacts,
@@ -45,7 +45,7 @@ pub(crate) struct LiveCall {
     /// The artifacts that it has stored so far.
     pub(crate) artifacts: CallArtifacts,
     /// The time for which the call waits for others while it runs.
-    pub(crate) pauses: Pauses,
+    pub(crate) pauses: DeadlinePauses,
 }
 
 /// The caller of a running call.
@@ -78,7 +78,7 @@ pub(crate) struct CallAudience {
     seq: AtomicU64,
     dropped: AtomicU64,
     stage: AtomicU64,
-    milestones: Mutex<Milestones>,
+    milestones: Mutex<MilestoneSampler>,
 }
 
 /// What keeps secrets out of a call's events and records.
@@ -86,7 +86,7 @@ struct LiveRedaction {
     host: Arc<HostRedactor>,
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<OwnSecrets>,
-    outputs: Mutex<Outputs>,
+    outputs: Mutex<RedactedOutputStreams>,
 }
 
 /// The callers that wait for a call.
@@ -97,7 +97,7 @@ struct CallWaiters {
     awaited: AtomicU64,
     over: SetOnce<()>,
     /// The question that the call is parked on.
-    parking: Parking,
+    parking: CallParking,
 }
 
 /// The sensitive texts of one call, and what finds them.
@@ -159,7 +159,7 @@ impl LiveCall {
             },
             waiters: CallWaiters::default(),
             artifacts: CallArtifacts::default(),
-            pauses: Pauses::default(),
+            pauses: DeadlinePauses::default(),
         }
     }
 
@@ -205,7 +205,7 @@ impl LiveCall {
         self.waiters.over.wait().await;
     }
 
-    pub(crate) fn parking(&self) -> &Parking {
+    pub(crate) fn parking(&self) -> &CallParking {
         &self.waiters.parking
     }
 

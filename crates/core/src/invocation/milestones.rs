@@ -31,7 +31,7 @@ pub(crate) struct Milestone {
 
 /// Gathers milestones, however many events there are: every one at first, then every second, every fourth.
 #[derive(Default)]
-pub(crate) struct Milestones {
+pub(crate) struct MilestoneSampler {
     kept: Vec<Milestone>,
     last: Option<Milestone>,
     seen: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Milestones {
     rarity: u32,
 }
 
-impl Milestones {
+impl MilestoneSampler {
     /// Looks at an event. Progress, status and the events of modules are milestones.
     pub(crate) fn pass(&mut self, seq: u64, at_us: u64, body: &EventBody) {
         let body = match body {
@@ -186,11 +186,11 @@ mod tests {
     use serde_json::json;
     use toolpost_model::{EventBody, SessionId, ToolProgress};
 
-    use super::Milestones;
+    use super::MilestoneSampler;
     use crate::record::redaction::{CallRedactor, KnownSecrets};
 
     fn told(events: u64) -> Vec<u64> {
-        let mut milestones = Milestones::default();
+        let mut milestones = MilestoneSampler::default();
         for seq in 1..=events {
             let body = EventBody::Progress(ToolProgress {
                 done: Some(seq),
@@ -224,7 +224,7 @@ mod tests {
             EventBody::module_event("m:e", &session, None, json!({ "a": long })),
             EventBody::module_event(&long, &session, None, json!(1)),
         ];
-        let mut milestones = Milestones::default();
+        let mut milestones = MilestoneSampler::default();
         for (seq, body) in (1..).zip(&bodies) {
             milestones.pass(seq, seq, body);
         }

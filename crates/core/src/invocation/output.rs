@@ -6,7 +6,7 @@ use crate::record::redaction::{CallRedactor, StreamRedactor};
 
 /// What is held back of each stream of one call.
 #[derive(Default)]
-pub(super) struct Outputs {
+pub(super) struct RedactedOutputStreams {
     streams: Vec<RedactedOutputStream>,
 }
 
@@ -17,7 +17,7 @@ struct RedactedOutputStream {
     last: OutputChunk,
 }
 
-impl Outputs {
+impl RedactedOutputStreams {
     /// The piece as others may see it, with what was held back of those before it. `None` where all of it is held back.
     pub(super) fn pass(
         &mut self,

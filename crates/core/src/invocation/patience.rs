@@ -141,12 +141,12 @@ pub(crate) struct ParkedQuestion {
 
 /// Whether a call is parked. Costs an ordinary call nothing: nothing here is touched unless the call waits.
 #[derive(Default)]
-pub(crate) struct Parking {
+pub(crate) struct CallParking {
     question: Mutex<Option<ParkedQuestion>>,
     changed: Notify,
 }
 
-impl Parking {
+impl CallParking {
     pub(crate) fn park(&self, question: ParkedQuestion) {
         self.set(Some(question));
     }

@@ -19,7 +19,7 @@ use crate::{
     permission::PermissionFacts,
     port::SourceIndex,
     record::{
-        journal::{RecordKind, Strength},
+        journal::{AppendStrength, RecordKind},
         redaction::{self, RedactedArguments},
         rendering,
     },
@@ -221,7 +221,7 @@ pub(crate) async fn append(
     kind: RecordKind,
 ) -> Result<(), CallEnding> {
     let record = rendering::record(call, kind, None);
-    host.append(record, Strength::Committed)
+    host.append(record, AppendStrength::Committed)
         .await
         .map_err(|error| result::journal_refuses(&error))?;
     if call.progress.on_record == OnRecord::Nothing {

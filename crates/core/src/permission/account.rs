@@ -8,8 +8,8 @@ use toolpost_model::{Behavior, EffectClass, ResourceAccess, Rule, RuleRef, Selec
 
 use super::{
     PartDecision, PermissionFacts, decision,
-    evaluation::{Hearing, JudgementReport, Silence},
-    parts::{PermissionPart, PermissionParts, Subject},
+    evaluation::{JudgementReport, RuleEvaluation, RuleExclusion},
+    parts::{PartSubject, PermissionPart, PermissionParts},
     policy::Policy,
 };
 
@@ -70,7 +70,7 @@ pub enum RuleVoice {
 
 pub(super) fn of(policy: &Policy, facts: &PermissionFacts<'_>) -> Account {
     let parts = PermissionParts::of(facts, &policy.places);
-    let hearing = Hearing::open(policy, facts, &parts);
+    let hearing = RuleEvaluation::open(policy, facts, &parts);
     let verdict = hearing.judge();
     let mut account = Account {
         parts: decision::of_parts(policy, facts, &parts, &verdict),
@@ -86,7 +86,7 @@ pub(super) fn of(policy: &Policy, facts: &PermissionFacts<'_>) -> Account {
 /// Every rule whose subject is this tool, its class or something the call touches.
 fn considered(
     policy: &Policy,
-    hearing: &Hearing<'_>,
+    hearing: &RuleEvaluation<'_>,
     verdict: &JudgementReport<'_>,
 ) -> Vec<ConsideredRule> {
     let behavior = decision::behavior(policy, verdict);
@@ -127,7 +127,7 @@ fn considered(
 }
 
 /// The rules that spoke, each with a few of the parts it spoke of.
-fn spoken<'a>(hearing: &Hearing<'a>) -> Vec<(&'a Rule, Vec<String>)> {
+fn spoken<'a>(hearing: &RuleEvaluation<'a>) -> Vec<(&'a Rule, Vec<String>)> {
     let mut spoken: Vec<(&'a Rule, Vec<String>)> = Vec::new();
     for part in hearing.parts.all.iter().take(TOLD_PARTS) {
         for rule in hearing.speakers(part) {
@@ -149,10 +149,10 @@ fn spoken<'a>(hearing: &Hearing<'a>) -> Vec<(&'a Rule, Vec<String>)> {
 }
 
 /// Whether a rule is about this tool, this class, or something of the kind that the call touches.
-fn is_about(rule: &Rule, hearing: &Hearing<'_>) -> bool {
+fn is_about(rule: &Rule, hearing: &RuleEvaluation<'_>) -> bool {
     let declaration = hearing.facts.declaration;
     let parts = &hearing.parts.all;
-    let any = |wanted: fn(&Subject) -> bool| parts.iter().any(|part| wanted(&part.subject));
+    let any = |wanted: fn(&PartSubject) -> bool| parts.iter().any(|part| wanted(&part.subject));
     let has_class = |class: EffectClass| {
         class == hearing.facts.effects.class
             || parts
@@ -165,7 +165,7 @@ fn is_about(rule: &Rule, hearing: &Hearing<'_>) -> bool {
         Selector::Reads(_) => any(|subject| {
             matches!(
                 subject,
-                Subject::Path {
+                PartSubject::Path {
                     access: ResourceAccess::Read,
                     ..
                 }
@@ -174,21 +174,21 @@ fn is_about(rule: &Rule, hearing: &Hearing<'_>) -> bool {
         Selector::Writes(_) => any(|subject| {
             matches!(
                 subject,
-                Subject::Path {
+                PartSubject::Path {
                     access: ResourceAccess::Write,
                     ..
                 }
             )
         }),
-        Selector::Reaches(_) => any(|subject| matches!(subject, Subject::Request(_))),
+        Selector::Reaches(_) => any(|subject| matches!(subject, PartSubject::Request(_))),
     }
 }
 
-fn silent(rule: &Rule, hearing: &Hearing<'_>) -> &'static str {
+fn silent(rule: &Rule, hearing: &RuleEvaluation<'_>) -> &'static str {
     match hearing.silence(rule) {
-        Some(Silence::OtherCaller) => "it is about another caller",
-        Some(Silence::Expired) => "its time is over",
-        Some(Silence::Condition) => "its conditions do not hold for these arguments",
+        Some(RuleExclusion::OtherCaller) => "it is about another caller",
+        Some(RuleExclusion::Expired) => "its time is over",
+        Some(RuleExclusion::Condition) => "its conditions do not hold for these arguments",
         None => match &rule.selector {
             Selector::Class(_) => "no part of the call is of that class",
             Selector::Tool { tools, .. } if !rule.names_tool(hearing.facts.declaration) => {

@@ -5,7 +5,7 @@ use toolpost_model::{ClassFact, ClassFinding, EffectClass, ResourceAccess};
 
 use super::{
     PermissionFacts,
-    parts::{PermissionPart, Subject},
+    parts::{PartSubject, PermissionPart},
 };
 
 /// The finding that gave a part its class. `None`: the tool has the same class for all arguments, and this part has
@@ -27,7 +27,7 @@ fn found(part: &PermissionPart) -> String {
         return opaque.clone();
     }
     match &part.subject {
-        Subject::Command(command) => {
+        PartSubject::Command(command) => {
             let text = shortened(&command.text);
             match part.class {
                 EffectClass::Read if command.only_steers() => {
@@ -43,14 +43,14 @@ fn found(part: &PermissionPart) -> String {
                 },
             }
         }
-        Subject::Path {
+        PartSubject::Path {
             path,
             access: ResourceAccess::Read,
             ..
         } => {
             format!("`{}` is a path that it reads", path.as_str())
         }
-        Subject::Path {
+        PartSubject::Path {
             path,
             access: ResourceAccess::Write,
             ..
@@ -66,8 +66,8 @@ fn found(part: &PermissionPart) -> String {
                 )
             }
         },
-        Subject::Request(request) => format!("`{request}` is a request to another machine"),
-        Subject::Unread(_, shown) => format!("`{shown}` cannot be read beforehand"),
-        Subject::Whole => format!("the arguments make it a call of class `{}`", part.class),
+        PartSubject::Request(request) => format!("`{request}` is a request to another machine"),
+        PartSubject::Unread(_, shown) => format!("`{shown}` cannot be read beforehand"),
+        PartSubject::Whole => format!("the arguments make it a call of class `{}`", part.class),
     }
 }

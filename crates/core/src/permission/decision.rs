@@ -4,7 +4,7 @@ use toolpost_model::{Behavior, Decision, DecisionReason, PermissionMode, ReasonT
 
 use super::{
     PartDecision, PermissionFacts, classifier,
-    evaluation::{Ground, Hearing, JudgementReport},
+    evaluation::{JudgementGround, JudgementReport, RuleEvaluation},
     parts::PermissionParts,
     policy::Policy,
     suggest,
@@ -12,7 +12,7 @@ use super::{
 
 pub(super) fn write(
     policy: &Policy,
-    hearing: &Hearing<'_>,
+    hearing: &RuleEvaluation<'_>,
     verdict: &JudgementReport<'_>,
 ) -> Decision {
     let facts = hearing.facts;
@@ -86,7 +86,7 @@ pub(super) fn behavior(policy: &Policy, verdict: &JudgementReport<'_>) -> Behavi
 /// What the operator would change. Never offered for a rule somebody wrote to say no.
 fn hint(
     policy: &Policy,
-    hearing: &Hearing<'_>,
+    hearing: &RuleEvaluation<'_>,
     verdict: &JudgementReport<'_>,
     reason: &DecisionReason,
 ) -> Option<String> {
@@ -147,11 +147,15 @@ fn hint(
 }
 
 /// The flags that would have let the call through.
-fn start_with(policy: &Policy, hearing: &Hearing<'_>, verdict: &JudgementReport<'_>) -> String {
+fn start_with(
+    policy: &Policy,
+    hearing: &RuleEvaluation<'_>,
+    verdict: &JudgementReport<'_>,
+) -> String {
     let by_mode = || {
         let parts = verdict.of_parts.iter().zip(&hearing.parts.all);
         parts
-            .filter(|(judgement, _)| matches!(judgement.ground, Ground::Mode))
+            .filter(|(judgement, _)| matches!(judgement.ground, JudgementGround::Mode))
             .map(|(_, part)| part.class)
     };
     let confined = hearing.facts.effects.confined;

@@ -177,9 +177,9 @@ impl KnownAuthority {
 
 /// The authorities of a host, by name.
 #[derive(Default)]
-pub(crate) struct Authorities(HashMap<AuthorityName, KnownAuthority>);
+pub(crate) struct DecisionAuthorities(HashMap<AuthorityName, KnownAuthority>);
 
-impl Authorities {
+impl DecisionAuthorities {
     /// Of two with one name, the later one counts.
     pub(crate) fn new(ports: Vec<Arc<dyn DecisionAuthority>>) -> Self {
         let known = ports.into_iter().map(|port| {

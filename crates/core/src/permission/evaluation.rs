@@ -8,24 +8,24 @@ mod request;
 use std::sync::Arc;
 
 use toolpost_model::{
-    ArgumentKind, Behavior, Condition, DecisionReason, EffectClass, PathCaution, PermissionMode,
-    ReasonType, Remember, ResourceAccess, Rule, RuleOrigin, Selector,
+    ArgumentCondition, ArgumentKind, Behavior, DecisionReason, EffectClass, PathCaution,
+    PermissionMode, ReasonType, RememberOffer, ResourceAccess, Rule, RuleOrigin, Selector,
 };
 
-pub(super) use judgement::{Ground, Judgement, JudgementReport};
+pub(super) use judgement::{Judgement, JudgementGround, JudgementReport};
 
 use request::NamingAllows;
 
 use super::{
     PermissionFacts,
     index::RulePosition,
-    parts::{PermissionPart, PermissionParts, Subject, runs_unconfined},
+    parts::{PartSubject, PermissionPart, PermissionParts, runs_unconfined},
     policy::Policy,
-    snapshot::{Snapshot, ToolRules},
+    snapshot::{RuleSnapshot, ToolRules},
 };
 
 /// One call before the rules.
-pub(super) struct Hearing<'a> {
+pub(super) struct RuleEvaluation<'a> {
     policy: &'a Policy,
     pub(super) facts: &'a PermissionFacts<'a>,
     pub(super) parts: &'a PermissionParts,
@@ -39,7 +39,7 @@ pub(super) struct Hearing<'a> {
 struct RuleLayer<'a> {
     /// Its place among the layers.
     number: usize,
-    snapshot: &'a Snapshot,
+    snapshot: &'a RuleSnapshot,
     tool: Arc<ToolRules>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct OrderedRule<'a> {
 
 /// Why a rule that could be about a call does not speak of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Silence {
+pub(super) enum RuleExclusion {
     /// It is about another caller's calls.
     OtherCaller,
     /// Its time is over.
@@ -61,7 +61,7 @@ pub(super) enum Silence {
     Condition,
 }
 
-impl<'a> Hearing<'a> {
+impl<'a> RuleEvaluation<'a> {
     pub(super) fn open(
         policy: &'a Policy,
         facts: &'a PermissionFacts<'a>,
@@ -77,7 +77,7 @@ impl<'a> Hearing<'a> {
         parts: &'a PermissionParts,
         without: Vec<&'a Rule>,
     ) -> Self {
-        let layer = |(number, snapshot): (usize, &'a Arc<Snapshot>)| RuleLayer {
+        let layer = |(number, snapshot): (usize, &'a Arc<RuleSnapshot>)| RuleLayer {
             number,
             snapshot: snapshot.as_ref(),
             tool: snapshot.of_tool(facts.declaration),
@@ -108,8 +108,8 @@ impl<'a> Hearing<'a> {
     }
 
     /// Why a rule has nothing to say of this caller, this time or these arguments, whatever it is about.
-    pub(super) fn silence(&self, rule: &Rule) -> Option<Silence> {
-        let holds = |condition: &Condition| match self.facts.input {
+    pub(super) fn silence(&self, rule: &Rule) -> Option<RuleExclusion> {
+        let holds = |condition: &ArgumentCondition| match self.facts.input {
             Some(input) => condition.holds(input.arguments().value()),
             // Whatever the arguments are: only a rule without conditions speaks of all of them.
             None => false,
@@ -122,11 +122,11 @@ impl<'a> Hearing<'a> {
             | Selector::Reaches(_) => &[],
         };
         if rule.expires.is_some_and(|end| end <= self.facts.at) {
-            Some(Silence::Expired)
+            Some(RuleExclusion::Expired)
         } else if !rule.speaks_of(self.facts.principal, self.facts.at) {
-            Some(Silence::OtherCaller)
+            Some(RuleExclusion::OtherCaller)
         } else {
-            (!conditions.iter().all(holds)).then_some(Silence::Condition)
+            (!conditions.iter().all(holds)).then_some(RuleExclusion::Condition)
         }
     }
 
@@ -180,7 +180,7 @@ impl<'a> Hearing<'a> {
         let decided = decided.reduce(|best, next| if next.outranks(&best) { next } else { best });
         let nothing = Judgement {
             behavior: Behavior::Deny,
-            ground: Ground::Mode,
+            ground: JudgementGround::Mode,
             part: None,
         };
         let decided = decided.unwrap_or(nothing);
@@ -195,8 +195,8 @@ impl<'a> Hearing<'a> {
         }
     }
 
-    fn votes(&self, part: &PermissionPart) -> Votes<'a> {
-        let mut votes = Votes {
+    fn votes(&self, part: &PermissionPart) -> PartRules<'a> {
+        let mut votes = PartRules {
             bare: self.whole.clone(),
             exact: Vec::new(),
         };
@@ -231,7 +231,7 @@ impl<'a> Hearing<'a> {
         let tool = &layer.tool;
         let mut found;
         match &part.subject {
-            Subject::Command(command) => {
+            PartSubject::Command(command) => {
                 found = tool.matching.for_command(command);
                 found.retain(|&place| {
                     layer.takes(place, |matcher, effect| {
@@ -239,7 +239,7 @@ impl<'a> Hearing<'a> {
                     })
                 });
             }
-            Subject::Path {
+            PartSubject::Path {
                 path,
                 access,
                 redirect,
@@ -254,7 +254,7 @@ impl<'a> Hearing<'a> {
                     })
                 });
             }
-            Subject::Request(request) => {
+            PartSubject::Request(request) => {
                 found = tool.matching.for_request(request);
                 found.extend(snapshot.reaches.index.for_request(request));
                 found.retain(|&place| {
@@ -263,17 +263,21 @@ impl<'a> Hearing<'a> {
                     })
                 });
             }
-            Subject::Unread(..) | Subject::Whole => return Vec::new(),
+            PartSubject::Unread(..) | PartSubject::Whole => return Vec::new(),
         }
         found
     }
 
-    fn outcome(&self, part: &PermissionPart, votes: &Votes<'a>) -> (Behavior, Ground<'a>) {
+    fn outcome(
+        &self,
+        part: &PermissionPart,
+        votes: &PartRules<'a>,
+    ) -> (Behavior, JudgementGround<'a>) {
         let denies = |heard: &OrderedRule<'a>| {
             heard.rule.effect == Behavior::Deny && heard.rule.delegate.is_none()
         };
         if let Some(rule) = first(votes.all().filter(denies)) {
-            return (Behavior::Deny, Ground::Rule(rule));
+            return (Behavior::Deny, JudgementGround::Rule(rule));
         }
         let delegated = self.delegated(part, votes);
         if let Some((Behavior::Deny, ground)) = delegated {
@@ -283,12 +287,12 @@ impl<'a> Hearing<'a> {
         let answered = allows.iter().any(|heard| is_an_answer(heard.rule));
         let unanswered = |heard: &OrderedRule<'a>| {
             // Whoever answers on this machine does not answer for the machine's owner.
-            let stands =
-                heard.rule.remember == Remember::Never || heard.rule.origin == RuleOrigin::Policy;
+            let stands = heard.rule.remember == RememberOffer::Never
+                || heard.rule.origin == RuleOrigin::Policy;
             heard.rule.effect == Behavior::Ask && (stands || !answered)
         };
         if let Some(rule) = first(votes.all().filter(unanswered)) {
-            return (Behavior::Ask, Ground::Rule(rule));
+            return (Behavior::Ask, JudgementGround::Rule(rule));
         }
         if let Some((Behavior::Ask, ground)) = delegated {
             return (Behavior::Ask, ground);
@@ -299,19 +303,22 @@ impl<'a> Hearing<'a> {
             .iter()
             .find(|opinion| opinion.behavior == Behavior::Allow);
         let (behavior, ground) = match (first(allows.iter().copied()), delegated, hook) {
-            (Some(rule), _, _) => (Behavior::Allow, Ground::Rule(rule)),
+            (Some(rule), _, _) => (Behavior::Allow, JudgementGround::Rule(rule)),
             (None, Some(allowed), _) => allowed,
-            (None, None, Some(opinion)) => (Behavior::Allow, Ground::Said(opinion.reason.clone())),
+            (None, None, Some(opinion)) => (
+                Behavior::Allow,
+                JudgementGround::Said(opinion.reason.clone()),
+            ),
             (None, None, None) => (
                 self.policy
                     .mode
                     .behavior(part.class, self.facts.effects.confined),
-                Ground::Mode,
+                JudgementGround::Mode,
             ),
         };
         let unreadable = || self.unreadable(part).or_else(|| self.hidden(part, votes));
         match (behavior == Behavior::Allow).then(unreadable).flatten() {
-            Some((why, guard)) => (Behavior::Ask, Ground::Opaque { why, guard }),
+            Some((why, guard)) => (Behavior::Ask, JudgementGround::Opaque { why, guard }),
             None => (behavior, ground),
         }
     }
@@ -320,24 +327,24 @@ impl<'a> Hearing<'a> {
     fn unreadable(&self, part: &PermissionPart) -> Option<(String, &'a Rule)> {
         if let Some(why) = &part.opaque {
             let kind = match &part.subject {
-                Subject::Command(_) => ArgumentKind::Command,
-                Subject::Unread(kind, _) => *kind,
-                Subject::Path {
+                PartSubject::Command(_) => ArgumentKind::Command,
+                PartSubject::Unread(kind, _) => *kind,
+                PartSubject::Path {
                     access: ResourceAccess::Read,
                     ..
                 } => ArgumentKind::ReadPath,
-                Subject::Path {
+                PartSubject::Path {
                     access: ResourceAccess::Write,
                     ..
                 } => ArgumentKind::WritePath,
-                Subject::Request(_) => ArgumentKind::Url,
-                Subject::Whole => ArgumentKind::Command,
+                PartSubject::Request(_) => ArgumentKind::Url,
+                PartSubject::Whole => ArgumentKind::Command,
             };
             return self.guard(kind).map(|guard| (why.clone(), guard));
         }
         let alone = matches!(
             (&part.subject, self.parts.all.as_slice()),
-            (Subject::Whole, [_])
+            (PartSubject::Whole, [_])
         );
         let declares_some = !self
             .facts
@@ -425,7 +432,7 @@ impl<'a> Hearing<'a> {
         let interface = &self.facts.declaration.interface;
         let said = |behavior, reason| Judgement {
             behavior,
-            ground: Ground::Said(reason),
+            ground: JudgementGround::Said(reason),
             part: None,
         };
         let opinions = self
@@ -463,7 +470,7 @@ impl<'a> Hearing<'a> {
         {
             let why =
                 "rules keep paths from such calls, and nothing would enforce that here".to_owned();
-            let ground = Ground::Opaque { why, guard };
+            let ground = JudgementGround::Opaque { why, guard };
             all.push(Judgement {
                 behavior: Behavior::Ask,
                 ground,
@@ -490,7 +497,7 @@ impl<'a> Hearing<'a> {
 
     fn is_allowed_by_name(&self, caution: &PathCaution) -> bool {
         let subject = PermissionPart::of_change(&caution.key).map(|part| part.subject);
-        let Some(Subject::Path { path, .. }) = subject else {
+        let Some(PartSubject::Path { path, .. }) = subject else {
             return false;
         };
         self.layers.iter().any(|layer| {
@@ -538,7 +545,7 @@ impl<'a> RuleLayer<'a> {
     }
 
     fn rule(&self, place: RulePosition) -> &'a Rule {
-        let snapshot: &'a Snapshot = self.snapshot;
+        let snapshot: &'a RuleSnapshot = self.snapshot;
         &snapshot.get(place).rule
     }
 
@@ -556,14 +563,14 @@ impl<'a> RuleLayer<'a> {
 }
 
 /// The rules that speak of one part.
-struct Votes<'a> {
+struct PartRules<'a> {
     /// Those that speak of the call or of its class.
     bare: Vec<OrderedRule<'a>>,
     /// Those whose matchers fit.
     exact: Vec<OrderedRule<'a>>,
 }
 
-impl<'a> Votes<'a> {
+impl<'a> PartRules<'a> {
     fn all(&self) -> impl Iterator<Item = OrderedRule<'a>> {
         self.bare.iter().chain(&self.exact).copied()
     }

@@ -27,12 +27,12 @@ pub(super) enum Matcher {
     /// `*`: everything there is.
     Anything,
     /// What a text means, read as commands, as paths and as requests.
-    Text(Box<Readings>),
+    Text(Box<PatternReadings>),
 }
 
 /// The readings of one text. One that is missing cannot be read so.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Readings {
+pub(super) struct PatternReadings {
     pub(super) command: Option<CommandPattern>,
     pub(super) path: Option<PathPattern>,
     pub(super) url: Option<UrlPattern>,
@@ -49,7 +49,7 @@ impl Matcher {
         let url = UrlPattern::parse(text).ok();
         match (command, path, url) {
             (Err(error), Err(_), None) => Err(error.into()),
-            (command, path, url) => Ok(Self::Text(Box::new(Readings {
+            (command, path, url) => Ok(Self::Text(Box::new(PatternReadings {
                 command: command.ok(),
                 path: path.ok(),
                 url,
@@ -60,18 +60,18 @@ impl Matcher {
     /// The matcher of `fs.read` and `fs.write`.
     pub(super) fn of_paths(text: &str, places: &PathBaseFolders) -> Result<Self, MatcherError> {
         let path = PathPattern::parse(text, places)?;
-        Ok(Self::Text(Box::new(Readings {
+        Ok(Self::Text(Box::new(PatternReadings {
             path: Some(path),
-            ..Readings::default()
+            ..PatternReadings::default()
         })))
     }
 
     /// The matcher of `net`.
     pub(super) fn of_requests(text: &str) -> Result<Self, MatcherError> {
         let url = UrlPattern::parse(text)?;
-        Ok(Self::Text(Box::new(Readings {
+        Ok(Self::Text(Box::new(PatternReadings {
             url: Some(url),
-            ..Readings::default()
+            ..PatternReadings::default()
         })))
     }
 
@@ -155,7 +155,7 @@ impl Matcher {
         }
     }
 
-    pub(super) fn readings(&self) -> Option<&Readings> {
+    pub(super) fn readings(&self) -> Option<&PatternReadings> {
         match self {
             Self::Anything => None,
             Self::Text(readings) => Some(readings),

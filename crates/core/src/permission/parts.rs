@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 use toolpost_command::{
-    Analysis, CommandDirectory, Redirect, RedirectAccess, SimpleCommand, SpelledIn, analyze_with,
-    command_text, shortened,
+    Analysis, CommandDirectory, RedirectAccess, ShellRedirect, SimpleCommand, SpelledIn,
+    analyze_with, command_text, shortened,
 };
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, EffectClass, ExecutionKind, ResourceAccess, ResourceKey,
@@ -32,7 +32,7 @@ const TOLD_REASONS: usize = 16;
 pub(super) struct PermissionPart {
     /// What sort of effect it is.
     pub(super) class: EffectClass,
-    pub(super) subject: Subject,
+    pub(super) subject: PartSubject,
     /// Why nobody can tell what it is, where nobody can.
     pub(super) opaque: Option<String>,
     /// Why it starts commands that are no parts of the call, where it does.
@@ -43,7 +43,7 @@ pub(super) struct PermissionPart {
 
 /// What a part is about.
 #[derive(Debug)]
-pub(super) enum Subject {
+pub(super) enum PartSubject {
     Command(Box<SimpleCommand>),
     Path {
         path: PlainPath,
@@ -59,7 +59,7 @@ pub(super) enum Subject {
 }
 
 impl PermissionPart {
-    fn of(class: EffectClass, subject: Subject) -> Self {
+    fn of(class: EffectClass, subject: PartSubject) -> Self {
         Self {
             class,
             subject,
@@ -72,7 +72,7 @@ impl PermissionPart {
     /// A change of the file that has this key. `None`: it is no file's.
     pub(super) fn of_change(key: &ResourceKey) -> Option<Self> {
         let path = PlainPath::of(key.as_str().strip_prefix("path:")?)?;
-        let subject = Subject::Path {
+        let subject = PartSubject::Path {
             path,
             access: ResourceAccess::Write,
             redirect: false,
@@ -83,20 +83,20 @@ impl PermissionPart {
     /// What decides, in a few words. `None` for the call as a whole.
     pub(super) fn text(&self) -> Option<String> {
         match &self.subject {
-            Subject::Command(command) => Some(command.text.clone()),
-            Subject::Path {
+            PartSubject::Command(command) => Some(command.text.clone()),
+            PartSubject::Path {
                 path,
                 access: ResourceAccess::Read,
                 ..
             } => Some(format!("read {}", path.as_str())),
-            Subject::Path {
+            PartSubject::Path {
                 path,
                 access: ResourceAccess::Write,
                 ..
             } => Some(format!("write {}", path.as_str())),
-            Subject::Request(request) => Some(request.to_string()),
-            Subject::Unread(_, shown) => Some(shown.clone()),
-            Subject::Whole => None,
+            PartSubject::Request(request) => Some(request.to_string()),
+            PartSubject::Unread(_, shown) => Some(shown.clone()),
+            PartSubject::Whole => None,
         }
     }
 }
@@ -114,7 +114,7 @@ pub(super) struct PermissionParts {
 impl PermissionParts {
     pub(super) fn of(facts: &PermissionFacts<'_>, places: &PathBaseFolders) -> Self {
         let Some(input) = facts.input else {
-            let whole = PermissionPart::of(facts.effects.class, Subject::Whole);
+            let whole = PermissionPart::of(facts.effects.class, PartSubject::Whole);
             return Self {
                 all: vec![whole],
                 ..Self::default()
@@ -163,21 +163,21 @@ impl<'a> PermissionPartCollector<'a> {
             self.argument(meaning);
         }
         if !self.is_everything() {
-            self.push(self.facts.effects.class, Subject::Whole, None);
+            self.push(self.facts.effects.class, PartSubject::Whole, None);
         }
     }
 
     /// Whether the parts found are all that the host believes the call to do.
     fn is_everything(&self) -> bool {
         let parts = &self.parts.all;
-        let has = |wanted: fn(&Subject) -> bool| parts.iter().any(|part| wanted(&part.subject));
+        let has = |wanted: fn(&PartSubject) -> bool| parts.iter().any(|part| wanted(&part.subject));
         let meanings = &self.facts.declaration.interface.permission.arguments;
         let takes = |kind: ArgumentKind| meanings.iter().any(|meaning| meaning.kind == kind);
-        let reads = |subject: &Subject| matches!(subject, Subject::Path { .. });
-        let writes = |subject: &Subject| {
+        let reads = |subject: &PartSubject| matches!(subject, PartSubject::Path { .. });
+        let writes = |subject: &PartSubject| {
             matches!(
                 subject,
-                Subject::Path {
+                PartSubject::Path {
                     access: ResourceAccess::Write,
                     ..
                 }
@@ -188,19 +188,19 @@ impl<'a> PermissionPartCollector<'a> {
             return has(|subject| {
                 matches!(
                     subject,
-                    Subject::Command(_) | Subject::Unread(ArgumentKind::Command, _)
+                    PartSubject::Command(_) | PartSubject::Unread(ArgumentKind::Command, _)
                 )
             });
         }
         match effects.class {
             EffectClass::Read => !effects.open_world && has(reads),
             EffectClass::Write => !effects.open_world && has(writes),
-            EffectClass::Network => has(|subject| matches!(subject, Subject::Request(_))),
+            EffectClass::Network => has(|subject| matches!(subject, PartSubject::Request(_))),
             EffectClass::Execute | EffectClass::Unknown => false,
         }
     }
 
-    fn push(&mut self, class: EffectClass, subject: Subject, opaque: Option<String>) {
+    fn push(&mut self, class: EffectClass, subject: PartSubject, opaque: Option<String>) {
         if let Some(why) = &opaque
             && self.parts.opaque.len() < TOLD_REASONS
             && !self.parts.opaque.contains(why)
@@ -247,7 +247,7 @@ impl<'a> PermissionPartCollector<'a> {
 
     fn path(&mut self, path: PlainPath, access: ResourceAccess, redirect: bool) {
         let known = |part: &PermissionPart| {
-            matches!(&part.subject, Subject::Path { path: other, access: how, .. }
+            matches!(&part.subject, PartSubject::Path { path: other, access: how, .. }
                 if *other == path && *how == access && part.spelled_in.is_none())
         };
         // Few parts are the rule; of many, a second look at the same one costs less than finding it.
@@ -260,7 +260,7 @@ impl<'a> PermissionPartCollector<'a> {
         };
         self.push(
             class,
-            Subject::Path {
+            PartSubject::Path {
                 path,
                 access,
                 redirect,
@@ -293,7 +293,7 @@ impl<'a> PermissionPartCollector<'a> {
             | ArgumentKind::Environment => self.class_of_commands(),
         };
         let why = format!("`{shown}` {why}");
-        self.push(class, Subject::Unread(kind, shown), Some(why));
+        self.push(class, PartSubject::Unread(kind, shown), Some(why));
     }
 
     fn too_many(&mut self, kind: ArgumentKind) {
@@ -439,7 +439,7 @@ impl<'a> PermissionPartCollector<'a> {
             let why = format!("`{}` {}", piece.text, piece.reason);
             self.push(
                 class,
-                Subject::Unread(ArgumentKind::Command, piece.text),
+                PartSubject::Unread(ArgumentKind::Command, piece.text),
                 Some(why),
             );
         }
@@ -466,7 +466,7 @@ impl<'a> PermissionPartCollector<'a> {
         let hides = command
             .hides
             .map(|hidden| format!("`{}` {}", shortened(&command.text), hidden.why));
-        let subject = Subject::Command(Box::new(command));
+        let subject = PartSubject::Command(Box::new(command));
         if tells {
             self.push(class, subject, opaque);
         } else {
@@ -480,7 +480,7 @@ impl<'a> PermissionPartCollector<'a> {
         }
     }
 
-    fn redirect(&mut self, redirect: Redirect, first: usize) {
+    fn redirect(&mut self, redirect: ShellRedirect, first: usize) {
         let access = match redirect.access {
             RedirectAccess::Read => ResourceAccess::Read,
             RedirectAccess::Write => ResourceAccess::Write,
@@ -556,7 +556,7 @@ impl<'a> PermissionPartCollector<'a> {
         }
         self.push(
             EffectClass::Network,
-            Subject::Request(Box::new(request)),
+            PartSubject::Request(Box::new(request)),
             None,
         );
     }

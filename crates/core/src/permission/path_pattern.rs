@@ -14,13 +14,13 @@ const MAX_ALTERNATIVES: usize = 256;
 /// Which paths a rule means.
 #[derive(Clone, Debug)]
 pub(super) struct PathPattern {
-    pub(super) alternatives: Vec<Alternative>,
+    pub(super) alternatives: Vec<PathAlternative>,
 }
 
 /// One way to read a pattern, without braces.
 #[derive(Clone, Debug)]
-pub(super) struct Alternative {
-    segments: Vec<Segment>,
+pub(super) struct PathAlternative {
+    segments: Vec<PathSegment>,
     /// It ends in `/**`.
     beneath: bool,
     /// It begins in a folder that is not known here. Such a pattern catches wherever it fits and covers nothing.
@@ -28,7 +28,7 @@ pub(super) struct Alternative {
 }
 
 #[derive(Clone, Debug)]
-enum Segment {
+enum PathSegment {
     Literal(Box<str>),
     /// With `*` for any characters, and nothing else that is special.
     Stars(Box<str>),
@@ -52,7 +52,7 @@ pub(super) enum PathPatternError {
 
 /// How far along the rest of a path a pattern reaches.
 #[derive(Clone, Copy)]
-enum Tail {
+enum PathTail {
     /// Not at all: the path ends where the pattern does.
     Ends,
     /// Over at least so many further parts.
@@ -82,7 +82,7 @@ impl PathPattern {
         expand(rest, &mut expanded).map_err(|problem| problem.of(text))?;
         let alternatives = expanded
             .iter()
-            .map(|one| Alternative::parse(one, &from, text));
+            .map(|one| PathAlternative::parse(one, &from, text));
         Ok(Self {
             alternatives: alternatives.collect::<Result<_, _>>()?,
         })
@@ -98,9 +98,9 @@ impl PathPattern {
                 one.fits(
                     path,
                     if one.beneath {
-                        Tail::AtLeast(least)
+                        PathTail::AtLeast(least)
                     } else {
-                        Tail::Ends
+                        PathTail::Ends
                     },
                 )
             })
@@ -111,7 +111,7 @@ impl PathPattern {
     pub(super) fn catches(&self, path: &PlainPath, access: ResourceAccess) -> bool {
         self.alternatives.iter().any(|one| {
             let least = usize::from(one.beneath && access == ResourceAccess::Read);
-            one.fits(path, Tail::AtLeast(least))
+            one.fits(path, PathTail::AtLeast(least))
         })
     }
 }
@@ -124,7 +124,7 @@ enum PathPatternAnchor {
     Anywhere,
 }
 
-impl Alternative {
+impl PathAlternative {
     fn parse(text: &str, from: &PathPatternAnchor, whole: &str) -> Result<Self, PathPatternError> {
         let mut segments = Vec::new();
         let adrift = match from {
@@ -133,16 +133,16 @@ impl Alternative {
                 segments.extend(
                     folder
                         .components()
-                        .map(|part| Segment::Literal(part.into())),
+                        .map(|part| PathSegment::Literal(part.into())),
                 );
                 false
             }
             PathPatternAnchor::Folder(None) => {
-                segments.push(Segment::AnyDepth);
+                segments.push(PathSegment::AnyDepth);
                 true
             }
             PathPatternAnchor::Anywhere => {
-                segments.push(Segment::AnyDepth);
+                segments.push(PathSegment::AnyDepth);
                 false
             }
         };
@@ -150,15 +150,15 @@ impl Alternative {
             .split('/')
             .filter(|part| !part.is_empty() && *part != ".")
         {
-            let next = Segment::parse(part, whole)?;
+            let next = PathSegment::parse(part, whole)?;
             if !matches!(
                 (segments.last(), &next),
-                (Some(Segment::AnyDepth), Segment::AnyDepth)
+                (Some(PathSegment::AnyDepth), PathSegment::AnyDepth)
             ) {
                 segments.push(next);
             }
         }
-        let beneath = matches!(segments.last(), Some(Segment::AnyDepth));
+        let beneath = matches!(segments.last(), Some(PathSegment::AnyDepth));
         if beneath {
             segments.pop();
         }
@@ -169,11 +169,11 @@ impl Alternative {
         })
     }
 
-    fn fits(&self, path: &PlainPath, tail: Tail) -> bool {
+    fn fits(&self, path: &PlainPath, tail: PathTail) -> bool {
         if !self
             .segments
             .iter()
-            .any(|segment| matches!(segment, Segment::AnyDepth))
+            .any(|segment| matches!(segment, PathSegment::AnyDepth))
         {
             let mut components = path.components();
             return self
@@ -187,7 +187,7 @@ impl Alternative {
         let mut reached = vec![false; components.len() + 1];
         reached[0] = true;
         for segment in &self.segments {
-            if let Segment::AnyDepth = segment {
+            if let PathSegment::AnyDepth = segment {
                 let first = reached.iter().position(|&yes| yes).unwrap_or(reached.len());
                 reached[first..].fill(true);
                 continue;
@@ -205,9 +205,9 @@ impl Alternative {
 
     /// The folder every path of it lies in or is, as far as that is written without a pattern.
     pub(super) fn beginning(&self) -> Option<String> {
-        let literal = |segment: &Segment| match segment {
-            Segment::Literal(part) => Some(part.clone()),
-            Segment::Stars(_) | Segment::Glob(_) | Segment::AnyDepth => None,
+        let literal = |segment: &PathSegment| match segment {
+            PathSegment::Literal(part) => Some(part.clone()),
+            PathSegment::Stars(_) | PathSegment::Glob(_) | PathSegment::AnyDepth => None,
         };
         let parts: Vec<Box<str>> = self.segments.iter().map_while(literal).collect();
         (!parts.is_empty()).then(|| format!("/{}", parts.join("/")))
@@ -219,13 +219,13 @@ impl Alternative {
             .iter()
             .rev()
             .find_map(|segment| match segment {
-                Segment::Literal(part) => Some(&**part),
-                Segment::Stars(_) | Segment::Glob(_) | Segment::AnyDepth => None,
+                PathSegment::Literal(part) => Some(&**part),
+                PathSegment::Stars(_) | PathSegment::Glob(_) | PathSegment::AnyDepth => None,
             })
     }
 }
 
-impl Tail {
+impl PathTail {
     fn takes(self, further: usize) -> bool {
         match self {
             Self::Ends => further == 0,
@@ -234,7 +234,7 @@ impl Tail {
     }
 }
 
-impl Segment {
+impl PathSegment {
     fn parse(part: &str, whole: &str) -> Result<Self, PathPatternError> {
         if part == ".." {
             return Err(PathPatternError::GoesUp(whole.to_owned()));
@@ -302,10 +302,10 @@ fn expand(text: &str, stems: &mut Vec<String>) -> Result<(), BraceProblem> {
     expand(after, stems)
 }
 
-type Braces<'a> = (&'a str, Vec<&'a str>, &'a str);
+type BraceSplit<'a> = (&'a str, Vec<&'a str>, &'a str);
 
 /// The first pair of braces: what stands before it, its choices, what stands after.
-fn first_braces(text: &str) -> Result<Option<Braces<'_>>, BraceProblem> {
+fn first_braces(text: &str) -> Result<Option<BraceSplit<'_>>, BraceProblem> {
     let mut open = None;
     let mut depth = 0_usize;
     let mut from = 0;

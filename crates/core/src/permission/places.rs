@@ -81,7 +81,7 @@ impl PlainPath {
 
 /// Why an argument cannot be told as a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unclear {
+pub(super) enum UnclearPathReason {
     /// Relative, and nobody knows to what.
     Relative,
     /// Longer than any path.
@@ -90,7 +90,7 @@ pub(super) enum Unclear {
     Written,
 }
 
-impl Unclear {
+impl UnclearPathReason {
     pub(super) fn explain(self) -> &'static str {
         match self {
             Self::Relative => "is relative to a folder that is not known",
@@ -107,16 +107,18 @@ impl PathBaseFolders {
         &self,
         written: &str,
         base: Option<&PlainPath>,
-    ) -> Result<Vec<PlainPath>, Unclear> {
+    ) -> Result<Vec<PlainPath>, UnclearPathReason> {
         if written.len() > PATH_BYTES {
-            return Err(Unclear::TooLong);
+            return Err(UnclearPathReason::TooLong);
         }
         if written.contains('\0') || holds_a_variable(written) {
-            return Err(Unclear::Written);
+            return Err(UnclearPathReason::Written);
         }
         if written.starts_with("file:") {
-            let url = url::Url::parse(written).map_err(|_| Unclear::Written)?;
-            let path = url.to_file_path().map_err(|()| Unclear::Written)?;
+            let url = url::Url::parse(written).map_err(|_| UnclearPathReason::Written)?;
+            let path = url
+                .to_file_path()
+                .map_err(|()| UnclearPathReason::Written)?;
             return Ok(PlainPath::of_path(&path).into_iter().collect());
         }
         let mut readings = Vec::new();
@@ -125,7 +127,7 @@ impl PathBaseFolders {
                 (Some(home), true) => {
                     readings.extend(PlainPath::of(&format!("{}/{rest}", home.to_string_lossy())));
                 }
-                (None, true) | (_, false) => return Err(Unclear::Written),
+                (None, true) | (_, false) => return Err(UnclearPathReason::Written),
             }
         }
         let workspace = || self.workspace.as_deref().and_then(PlainPath::of_path);
@@ -134,7 +136,7 @@ impl PathBaseFolders {
             (None, Some(base)) => {
                 readings.extend(PlainPath::of(&format!("{}/{written}", base.as_str())));
             }
-            (None, None) if readings.is_empty() => return Err(Unclear::Relative),
+            (None, None) if readings.is_empty() => return Err(UnclearPathReason::Relative),
             (None, None) => {}
         }
         Ok(readings)

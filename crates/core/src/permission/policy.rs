@@ -9,16 +9,16 @@ use std::{
 
 use jiff::Timestamp;
 use toolpost_model::{
-    Behavior, Decision, Declaration, EffectClass, PermissionMode, Principal, Remember,
+    Behavior, Decision, Declaration, EffectClass, PermissionMode, Principal, RememberOffer,
     ResourceAccess, Rule, RuleOrigin, RuleRef, Selector, ToolPattern,
 };
 
 use super::{
     Account, BareAllow, Delegation, PartDecision, PermissionFacts, PolicyEngine, account, decision,
-    evaluation::{Hearing, is_an_answer},
+    evaluation::{RuleEvaluation, is_an_answer},
     parts::PermissionParts,
     places::{PathBaseFolders, PlainPath},
-    snapshot::{CompiledRule, Snapshot, may_allow},
+    snapshot::{CompiledRule, RuleSnapshot, may_allow},
     suggest,
 };
 use crate::catalog::interface::{exact_patterns, unmeant};
@@ -86,7 +86,7 @@ pub struct Policy {
     pub(super) places: Arc<PathBaseFolders>,
     pub(super) notes: Arc<[String]>,
     /// The rules it was compiled from, and those that were added since.
-    pub(super) layers: Vec<Arc<Snapshot>>,
+    pub(super) layers: Vec<Arc<RuleSnapshot>>,
 }
 
 impl Policy {
@@ -98,7 +98,7 @@ impl Policy {
             places,
             notes,
         } = spec;
-        let snapshot = Snapshot::compile(rules, &places)?;
+        let snapshot = RuleSnapshot::compile(rules, &places)?;
         Ok(Self {
             mode,
             places: Arc::new(places),
@@ -154,7 +154,7 @@ impl Policy {
 
     /// The same with further rules in a layer of their own; the rules it has are shared.
     pub fn with(&self, rules: &[Rule]) -> Result<Self, Vec<RuleProblem>> {
-        let snapshot = Snapshot::compile(rules.to_vec(), &self.places)?;
+        let snapshot = RuleSnapshot::compile(rules.to_vec(), &self.places)?;
         let mut policy = self.clone();
         policy.layers.push(Arc::new(snapshot));
         Ok(policy)
@@ -175,13 +175,13 @@ impl Policy {
 impl PolicyEngine for Policy {
     fn decide(&self, facts: &PermissionFacts<'_>) -> Decision {
         let parts = PermissionParts::of(facts, &self.places);
-        let hearing = Hearing::open(self, facts, &parts);
+        let hearing = RuleEvaluation::open(self, facts, &parts);
         decision::write(self, &hearing, &hearing.judge())
     }
 
     fn delegations(&self, facts: &PermissionFacts<'_>) -> Vec<Delegation> {
         let parts = PermissionParts::of(facts, &self.places);
-        Hearing::open(self, facts, &parts).delegations()
+        RuleEvaluation::open(self, facts, &parts).delegations()
     }
 
     fn denies_outright(&self, declaration: &Declaration, class: Option<EffectClass>) -> bool {
@@ -266,7 +266,7 @@ impl PolicyEngine for Policy {
             .any(|rule| rule.effect == Behavior::Allow && is_an_answer(rule));
         rules.iter().all(|rule| match rule.effect {
             Behavior::Allow => true,
-            Behavior::Ask => answered && rule.remember == Remember::Offer,
+            Behavior::Ask => answered && rule.remember == RememberOffer::Offer,
             Behavior::Deny => false,
         })
     }
@@ -283,7 +283,7 @@ impl PolicyEngine for Policy {
                     .as_ref()
                     .is_some_and(|matcher| matcher.names_path(&plain))
         };
-        let writes = |layer: &Snapshot| {
+        let writes = |layer: &RuleSnapshot| {
             let places = layer
                 .of_access(ResourceAccess::Write)
                 .index
@@ -327,7 +327,7 @@ impl PolicyEngine for Policy {
 
     fn parts(&self, facts: &PermissionFacts<'_>) -> Vec<PartDecision> {
         let parts = PermissionParts::of(facts, &self.places);
-        let verdict = Hearing::open(self, facts, &parts).judge();
+        let verdict = RuleEvaluation::open(self, facts, &parts).judge();
         decision::of_parts(self, facts, &parts, &verdict)
     }
 

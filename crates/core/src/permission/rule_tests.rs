@@ -1,8 +1,8 @@
 //! What the author of a rule expects of it, tried when the rule is loaded.
 
 use serde_json::{Map, Value};
-use toolpost_command::{Analysis, Redirect, RedirectAccess, SimpleCommand, analyze_with};
-use toolpost_model::{Behavior, Condition, ResourceAccess, Rule, Selector, ToolPattern};
+use toolpost_command::{Analysis, RedirectAccess, ShellRedirect, SimpleCommand, analyze_with};
+use toolpost_model::{ArgumentCondition, Behavior, ResourceAccess, Rule, Selector, ToolPattern};
 
 use super::{
     matcher::Matcher, places::PathBaseFolders, policy::RuleProblem, snapshot::CompiledRule,
@@ -75,7 +75,7 @@ impl Tried<'_> {
                     ..
                 },
             ) => {
-                let holds = |condition: &Condition| condition.holds(case);
+                let holds = |condition: &ArgumentCondition| condition.holds(case);
                 let texts = || fields.values().filter_map(Value::as_str);
                 let environment = environment(fields);
                 let fits =
@@ -122,7 +122,7 @@ impl Tried<'_> {
                 let mut lines = commands
                     .iter()
                     .filter(|command| command.spelled_in.is_none());
-                let is_covered = |redirect: &Redirect| {
+                let is_covered = |redirect: &ShellRedirect| {
                     redirect.spelled_in.is_some_and(|line| {
                         !line.must_be_spelled
                             || matcher.spells_words(&commands[line.command], line.through)

@@ -20,7 +20,7 @@ const KEPT_TOOLS: usize = 16_384;
 
 /// Compiled rules of one origin or many.
 #[derive(Debug, Default)]
-pub(super) struct Snapshot {
+pub(super) struct RuleSnapshot {
     pub(super) rules: Vec<CompiledRule>,
     /// Rules for tools that are named without a `*`, by that name.
     named: HashMap<Box<str>, Vec<RulePosition>>,
@@ -66,7 +66,7 @@ pub(super) struct ToolRules {
     pub(super) allows: bool,
 }
 
-impl Snapshot {
+impl RuleSnapshot {
     /// Compiles; what is wrong with a rule is told with its place.
     pub(super) fn compile(
         rules: Vec<Rule>,

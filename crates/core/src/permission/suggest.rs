@@ -1,13 +1,13 @@
 //! Rules that would let a call through the next time: offered only where they really would.
 
 use toolpost_model::{
-    ArgumentKind, Behavior, ReasonType, Remember, ResourceAccess, Rule, RuleOrigin,
+    ArgumentKind, Behavior, ReasonType, RememberOffer, ResourceAccess, Rule, RuleOrigin,
 };
 
 use super::{
     PermissionFacts,
-    evaluation::{Ground, Hearing, Judgement, JudgementReport},
-    parts::{PermissionPart, PermissionParts, Subject},
+    evaluation::{Judgement, JudgementGround, JudgementReport, RuleEvaluation},
+    parts::{PartSubject, PermissionPart, PermissionParts},
     places::{PathBaseFolders, PlainPath},
     policy::Policy,
     url_pattern::PlannedUrlRequest,
@@ -19,12 +19,13 @@ const MAX_NEEDY: usize = 8;
 /// Rules, from narrow to wide, each of which would let this call pass without a question.
 pub(super) fn rules(policy: &Policy, facts: &PermissionFacts<'_>) -> Vec<Rule> {
     let parts = PermissionParts::of(facts, &policy.places);
-    let hearing = Hearing::open(policy, facts, &parts);
+    let hearing = RuleEvaluation::open(policy, facts, &parts);
     let verdict = hearing.judge();
-    let never = |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == Remember::Never;
+    let never =
+        |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == RememberOffer::Never;
     let about_the_call = match &verdict.decided.ground {
         // A rule that names the path answers this one.
-        Ground::Said(reason) => match reason.kind {
+        JudgementGround::Said(reason) => match reason.kind {
             ReasonType::Caution => facts.effects.caution.is_some(),
             ReasonType::SafetyCheck => !hearing.can_waive_request(),
             ReasonType::Rule
@@ -36,8 +37,8 @@ pub(super) fn rules(policy: &Policy, facts: &PermissionFacts<'_>) -> Vec<Rule> {
             | ReasonType::Approval => true,
         },
         // The authority votes on each call anew, so no remembered rule answers it.
-        Ground::Opaque { .. } | Ground::Delegated { .. } => true,
-        Ground::Rule(_) | Ground::Mode => false,
+        JudgementGround::Opaque { .. } | JudgementGround::Delegated { .. } => true,
+        JudgementGround::Rule(_) | JudgementGround::Mode => false,
     };
     if verdict.decided.behavior == Behavior::Allow
         || about_the_call
@@ -68,7 +69,7 @@ pub(super) fn rules(policy: &Policy, facts: &PermissionFacts<'_>) -> Vec<Rule> {
 /// `--allow` flags that together would let the call through, the narrowest of each part.
 pub(super) fn flags(
     policy: &Policy,
-    hearing: &Hearing<'_>,
+    hearing: &RuleEvaluation<'_>,
     verdict: &JudgementReport<'_>,
 ) -> Option<String> {
     let named = || {
@@ -102,7 +103,7 @@ pub(super) fn flags(
 /// The narrowest line for each part that needs a word. `None`: there are too many of them, or no line would do.
 pub(super) fn narrowest(
     policy: &Policy,
-    hearing: &Hearing<'_>,
+    hearing: &RuleEvaluation<'_>,
     verdict: &JudgementReport<'_>,
 ) -> Option<Vec<String>> {
     let found = candidates(policy, hearing, verdict)?;
@@ -116,7 +117,7 @@ pub(super) fn narrowest(
 /// For each part that needs a word, the lines that would give it, narrow first. `None`: too many.
 fn candidates(
     policy: &Policy,
-    hearing: &Hearing<'_>,
+    hearing: &RuleEvaluation<'_>,
     verdict: &JudgementReport<'_>,
 ) -> Option<Vec<Vec<String>>> {
     let needy: Vec<&PermissionPart> = needy(hearing, verdict).take(MAX_NEEDY + 1).collect();
@@ -136,7 +137,7 @@ fn candidates(
 }
 
 fn needy<'h>(
-    hearing: &'h Hearing<'_>,
+    hearing: &'h RuleEvaluation<'_>,
     verdict: &JudgementReport<'_>,
 ) -> impl Iterator<Item = &'h PermissionPart> {
     // The tool's own request for approval is answered by rules that name it for each part.
@@ -156,14 +157,14 @@ fn needy<'h>(
 /// by its id, so that no other tool of the same name is meant.
 pub(super) fn of_part(part: &PermissionPart, name: &str, places: &PathBaseFolders) -> Vec<String> {
     match &part.subject {
-        Subject::Command(command) => {
+        PartSubject::Command(command) => {
             let patterns = toolpost_command::suggestions(command);
             patterns
                 .iter()
                 .map(|pattern| format!("allow {name}({pattern})"))
                 .collect()
         }
-        Subject::Path {
+        PartSubject::Path {
             path,
             access,
             redirect,
@@ -177,9 +178,9 @@ pub(super) fn of_part(part: &PermissionPart, name: &str, places: &PathBaseFolder
             lines.extend(parent(path).and_then(|folder| beneath(&folder, subject, places)));
             lines
         }
-        Subject::Request(request) => of_request(request, name),
-        Subject::Unread(..) => Vec::new(),
-        Subject::Whole => vec![format!("allow {name}")],
+        PartSubject::Request(request) => of_request(request, name),
+        PartSubject::Unread(..) => Vec::new(),
+        PartSubject::Whole => vec![format!("allow {name}")],
     }
 }
 
@@ -197,15 +198,20 @@ fn of_request(request: &PlannedUrlRequest, name: &str) -> Vec<String> {
 }
 
 /// One rule for all the paths or for the call as a whole, where several parts need a word.
-fn together(policy: &Policy, hearing: &Hearing<'_>, verdict: &JudgementReport<'_>) -> Vec<String> {
+fn together(
+    policy: &Policy,
+    hearing: &RuleEvaluation<'_>,
+    verdict: &JudgementReport<'_>,
+) -> Vec<String> {
     let declaration = hearing.facts.declaration;
     let name = declaration.tool_id.rule_form();
     let paths: Option<Vec<&PlainPath>> = needy(hearing, verdict)
         .map(|part| match &part.subject {
-            Subject::Path { path, redirect, .. } => (!redirect).then_some(path),
-            Subject::Command(_) | Subject::Request(_) | Subject::Unread(..) | Subject::Whole => {
-                None
-            }
+            PartSubject::Path { path, redirect, .. } => (!redirect).then_some(path),
+            PartSubject::Command(_)
+            | PartSubject::Request(_)
+            | PartSubject::Unread(..)
+            | PartSubject::Whole => None,
         })
         .collect();
     let shared = paths
@@ -280,9 +286,9 @@ fn read_back(line: &str) -> Option<Rule> {
     (rule.to_string() == line && !line.contains(char::is_control)).then_some(rule)
 }
 
-fn lets_through(policy: &Policy, hearing: &Hearing<'_>, rules: &[Rule]) -> bool {
+fn lets_through(policy: &Policy, hearing: &RuleEvaluation<'_>, rules: &[Rule]) -> bool {
     policy.with(rules).is_ok_and(|policy| {
-        let again = Hearing::open(&policy, hearing.facts, hearing.parts);
+        let again = RuleEvaluation::open(&policy, hearing.facts, hearing.parts);
         again.judge().decided.behavior == Behavior::Allow
     })
 }

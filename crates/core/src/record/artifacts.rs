@@ -19,7 +19,7 @@ use crate::{
         redaction::StreamRedactor,
         room::ArtifactRoom,
     },
-    result::Unkept,
+    result::UnkeptPart,
 };
 
 /// The end of a call lists what it kept, and a record has to stay small.
@@ -228,7 +228,7 @@ impl ArtifactSink for RedactingArtifactSink {
 pub(crate) async fn keep(
     room: &Arc<ArtifactRoom>,
     principal: &Principal,
-    part: &Unkept,
+    part: &UnkeptPart,
 ) -> Result<ArtifactRef, ArtifactError> {
     let mut writer = room.create(principal).await.map_err(not_kept)?;
     writer.write(&part.bytes).await.map_err(not_kept)?;

@@ -1,6 +1,6 @@
 //! The bodies of records: one type per record kind, for the writer and for every reader.
 //!
-//! [`Record::read_body`] is the only place that parses a body. Members that only some readers use are [`BodyPart`]s, so that a
+//! [`Record::read_body`] is the only place that parses a body. Members that only some readers use are [`RecordBodyMember`]s, so that a
 //! reader is not stopped by a member that it does not use. The descriptions of the types are published with the schema of
 //! `toolpost journal export --format jsonl`.
 
@@ -26,10 +26,10 @@ use crate::host::HostLimits;
 pub(crate) use call::EventCounts;
 pub use call::{
     ApprovalBody, CallRecordBody, CallRecordHead, CallRequestBody, CallRequestHead,
-    CancellationBody, CircumstancesBody, NamedContent, RecordedQuestion, ResultHead,
+    CancellationBody, CircumstancesBody, NamedContent, RecordedQuestion, RecordedResultFields,
 };
 pub use catalog::{
-    BlockedTool, CatalogBody, CatalogOnRecord, RestatableHead, Restatement, SurfaceBody,
+    BlockedTool, CatalogBody, CatalogOnRecord, CatalogRestatement, RestatableHead, SurfaceBody,
 };
 
 impl Record {
@@ -63,14 +63,14 @@ pub(crate) fn append_member(body: &mut String, name: &str, json: &str) {
 
 /// A member of a record body: a value on its way into the journal, its text on the way back.
 #[derive(Debug)]
-pub enum BodyPart<'a, T: ?Sized> {
+pub enum RecordBodyMember<'a, T: ?Sized> {
     /// To be written.
     Value(&'a T),
     /// As it was written.
     Text(Box<RawValue>),
 }
 
-impl<T: ?Sized> Clone for BodyPart<'_, T> {
+impl<T: ?Sized> Clone for RecordBodyMember<'_, T> {
     fn clone(&self) -> Self {
         match self {
             Self::Value(value) => Self::Value(value),
@@ -79,14 +79,14 @@ impl<T: ?Sized> Clone for BodyPart<'_, T> {
     }
 }
 
-impl<'a, T> BodyPart<'a, [T]> {
+impl<'a, T> RecordBodyMember<'a, [T]> {
     /// A list, which is left out where it is empty.
     pub(crate) fn of_list(list: &'a [T]) -> Option<Self> {
         (!list.is_empty()).then_some(Self::Value(list))
     }
 }
 
-impl<T: ?Sized> BodyPart<'_, T> {
+impl<T: ?Sized> RecordBodyMember<'_, T> {
     /// The JSON of a member that was read. Empty for one that is to be written.
     pub fn text(&self) -> &str {
         match self {
@@ -109,14 +109,14 @@ impl<T: ?Sized> BodyPart<'_, T> {
     }
 }
 
-impl<T: ?Sized + ToOwned<Owned: DeserializeOwned>> BodyPart<'_, T> {
+impl<T: ?Sized + ToOwned<Owned: DeserializeOwned>> RecordBodyMember<'_, T> {
     /// Reads the member.
     pub fn read(&self) -> serde_json::Result<T::Owned> {
         self.read_as()
     }
 }
 
-impl<T: ?Sized + Serialize> Serialize for BodyPart<'_, T> {
+impl<T: ?Sized + Serialize> Serialize for RecordBodyMember<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Value(value) => value.serialize(serializer),
@@ -125,13 +125,13 @@ impl<T: ?Sized + Serialize> Serialize for BodyPart<'_, T> {
     }
 }
 
-impl<'de, T: ?Sized> Deserialize<'de> for BodyPart<'_, T> {
+impl<'de, T: ?Sized> Deserialize<'de> for RecordBodyMember<'_, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Deserialize::deserialize(deserializer).map(Self::Text)
     }
 }
 
-impl<T: ?Sized + JsonSchema> JsonSchema for BodyPart<'_, T> {
+impl<T: ?Sized + JsonSchema> JsonSchema for RecordBodyMember<'_, T> {
     fn inline_schema() -> bool {
         T::inline_schema()
     }

@@ -14,7 +14,7 @@ use toolpost_model::{
 
 use crate::{
     catalog::CatalogEntry,
-    execution::credentials::Credentials,
+    execution::credentials::CredentialGrants,
     invocation::micros,
     record::{
         body::{CatalogBody, CatalogOnRecord},
@@ -80,7 +80,7 @@ impl ToolTerms {
         *self == Self::default()
     }
 
-    fn of(entry: &CatalogEntry, credentials: &Credentials) -> Self {
+    fn of(entry: &CatalogEntry, credentials: &CredentialGrants) -> Self {
         let set = &entry.settings;
         let millis = |time: std::time::Duration| micros(time) / 1_000;
         Self {
@@ -104,7 +104,7 @@ const TOOL_ROOM: usize = 2_048;
 /// A tool as its record has it: JSON, without what must not be written.
 pub(crate) fn tool_text(
     entry: &CatalogEntry,
-    credentials: &Credentials,
+    credentials: &CredentialGrants,
     redactor: &dyn Redactor,
 ) -> String {
     let tool = DeclaredTool {
@@ -234,14 +234,14 @@ pub(crate) fn surface_id(
 
 /// What the newest catalog records of a journal say: followed record by record.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Following {
+pub(crate) struct CatalogFollower {
     /// The last catalog that was told to its end.
     pub(crate) known: Option<CatalogOnRecord>,
     from: u64,
     next_part: u32,
 }
 
-impl Following {
+impl CatalogFollower {
     pub(crate) fn starting_with(known: Option<CatalogOnRecord>) -> Self {
         Self {
             known,
@@ -276,7 +276,7 @@ impl Following {
 mod tests {
     use toolpost_model::ContentDigest;
 
-    use super::{CatalogBody, Following, IgnoredAny, catalog_bodies};
+    use super::{CatalogBody, CatalogFollower, IgnoredAny, catalog_bodies};
 
     fn bodies(mark: u8, whole: bool, tools: usize) -> Vec<String> {
         let tool = |place| format!("{{\"place\":{place},\"text\":\"{}\"}}", "x".repeat(600_000));
@@ -300,7 +300,7 @@ mod tests {
         for body in &whole {
             assert!(serde_json::from_str::<serde_json::Value>(body).is_ok());
         }
-        let mut following = Following::default();
+        let mut following = CatalogFollower::default();
         for (seq, body) in (7..).zip(&whole[..2]) {
             following.follow(seq, &head(body));
         }
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_change_without_a_whole_catalog_before_it_tells_nothing() {
-        let mut following = Following::default();
+        let mut following = CatalogFollower::default();
         following.follow(5, &head(&bodies(2, false, 1)[0]));
         assert_eq!(following.known, None);
     }

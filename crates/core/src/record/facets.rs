@@ -12,7 +12,7 @@ use std::{
 use toolpost_model::{InvocationId, Outcome};
 
 use super::{
-    body::{CallRecordHead, CallRequestHead, NamedContent, ResultHead},
+    body::{CallRecordHead, CallRequestHead, NamedContent, RecordedResultFields},
     journal::{Record, RecordKind},
     redaction::Redactor,
 };
@@ -150,7 +150,11 @@ impl FacetReader {
                     result,
                     ..
                 } = record.read_body().ok()?;
-                let contents = result.as_ref().map(ResultHead::contents).transpose().ok()?;
+                let contents = result
+                    .as_ref()
+                    .map(RecordedResultFields::contents)
+                    .transpose()
+                    .ok()?;
                 let outcome = result.map(|result| result.outcome);
                 let before = self.open.remove(&id);
                 let mut told = match (call, before) {

@@ -89,7 +89,7 @@ impl RecordKind {
 
 /// How much a record must survive before its append resolves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strength {
+pub enum AppendStrength {
     /// The death of the process.
     Committed,
     /// The loss of power.
@@ -199,7 +199,7 @@ pub trait Journal: Send + Sync + 'static {
     fn append(
         &self,
         record: Record,
-        strength: Strength,
+        strength: AppendStrength,
     ) -> BoxFuture<'_, Result<u64, JournalError>>;
 
     /// All records of a call, oldest first.

@@ -9,14 +9,14 @@ use toolpost_model::{
 
 use super::{
     artifacts,
-    journal::{RecordKind, Strength},
+    journal::{AppendStrength, RecordKind},
     rendering,
 };
 use crate::{
     hooks::run,
     host::HostInner,
     invocation::{PipelineCall, RecordedResult},
-    result::{self, ResultReaderTools, ResultSizePolicy, Unkept},
+    result::{self, ResultReaderTools, ResultSizePolicy, UnkeptPart},
     session::Session,
 };
 
@@ -30,7 +30,7 @@ pub(crate) async fn persist(
     keep(host, call, &mut result).await;
     let answer = RecordedResult::without_secrets(result, &call.live.redactor());
     let record = rendering::record(call, RecordKind::Ended, Some(&answer));
-    match host.append(record, Strength::Committed).await {
+    match host.append(record, AppendStrength::Committed).await {
         Ok(()) => answer,
         // Nothing had run, so the answer claims nothing that the missing record would have to back.
         Err(_) if answer.result().error_class() == Some(ErrorClass::JournalUnavailable) => answer,
@@ -102,7 +102,7 @@ pub(crate) async fn keep(host: &HostInner, call: &mut PipelineCall, result: &mut
     }
 }
 
-fn lose(call: &PipelineCall, result: &mut ToolResult, part: &Unkept, error: &ArtifactError) {
+fn lose(call: &PipelineCall, result: &mut ToolResult, part: &UnkeptPart, error: &ArtifactError) {
     tracing::warn!(%error, call = %call.live.id, part = part.name, "a result could not be kept");
     let reason = error.to_string();
     let message = format!("`{}` of the result could not be kept: {reason}", part.name);

@@ -10,7 +10,8 @@ use crate::{
     invocation::{OnRecord, PipelineCall, RecordedResult},
     record::{
         body::{
-            ApprovalBody, BodyPart, CallRecordBody, CallRequestBody, EventCounts, append_member,
+            ApprovalBody, CallRecordBody, CallRequestBody, EventCounts, RecordBodyMember,
+            append_member,
         },
         facets::Facets,
         journal::{Record, RecordKind, RequestKey},
@@ -79,11 +80,11 @@ fn request_body<'a>(call: &'a PipelineCall, sent: Option<&'a Arguments>) -> Call
     };
     CallRequestBody {
         tool: call.live.tool.as_str().into(),
-        arguments: observable.map(BodyPart::Value),
-        model_arguments: sent.map(BodyPart::Value),
+        arguments: observable.map(RecordBodyMember::Value),
+        model_arguments: sent.map(RecordBodyMember::Value),
         unread_bytes,
         redacted: call.inputs.redacted,
-        sensitive: BodyPart::of_list(&call.inputs.sensitive),
+        sensitive: RecordBodyMember::of_list(&call.inputs.sensitive),
         parent: call.lineage.parent.as_ref().map(|parent| parent.id),
         principal: call.session.principal().name.clone(),
         role: call.session.principal().role,
@@ -138,18 +139,20 @@ pub(crate) fn record(
             .findings
             .resolved
             .as_ref()
-            .map(|resolved| BodyPart::Value(resolved.entry.id())),
+            .map(|resolved| RecordBodyMember::Value(resolved.entry.id())),
         surface: call.findings.surface.clone(),
-        effects: call.findings.effects.as_ref().map(BodyPart::Value),
+        effects: call.findings.effects.as_ref().map(RecordBodyMember::Value),
         decision: call.findings.decision.as_ref().map(Cow::Borrowed),
         ask: call.asking.asked.filter(|_| asks),
         programs: Cow::Borrowed(if asks { &call.asking.programs } else { &[] }),
-        arguments: observable.filter(|_| tells_arguments).map(BodyPart::Value),
+        arguments: observable
+            .filter(|_| tells_arguments)
+            .map(RecordBodyMember::Value),
         redacted: tells_arguments && call.inputs.redacted,
         approval: ApprovalBody::of(&call.asking, kind),
-        mutations: BodyPart::of_list(&call.inputs.mutations),
-        hooks: BodyPart::of_list(&call.hooks.runs),
-        output_mutations: BodyPart::of_list(&call.hooks.output_mutations),
+        mutations: RecordBodyMember::of_list(&call.inputs.mutations),
+        hooks: RecordBodyMember::of_list(&call.hooks.runs),
+        output_mutations: RecordBodyMember::of_list(&call.hooks.output_mutations),
         transitions: Cow::Borrowed(&call.progress.transitions),
         events: (sent_events > 0).then_some(EventCounts {
             sent: sent_events,
@@ -160,7 +163,7 @@ pub(crate) fn record(
         } else {
             Vec::new()
         },
-        explain: met.as_ref().map(BodyPart::Value),
+        explain: met.as_ref().map(RecordBodyMember::Value),
         result: None,
     };
     let result = answer.map(RecordedResult::json);

@@ -1,7 +1,7 @@
 //! A recorded session, served again: same tools, same answers, and nothing runs.
 //!
 //! A [`Cassette`] is made of journal records by a [`Recorder`] and is a JSON file that can be committed with a test.
-//! [`HostBuilder::replay`](crate::HostBuilder::replay) makes a host of it. There `replay/answer.rs` asks the [`Player`]
+//! [`HostBuilder::replay`](crate::HostBuilder::replay) makes a host of it. There `replay/answer.rs` asks the [`CassettePlayer`]
 //! for each answer, after a call was resolved, read and checked like any other.
 
 pub(crate) mod answer;
@@ -18,8 +18,8 @@ use toolpost_model::{
     Declaration, EventBody, PrincipalName, PrincipalRole, SurfaceRequest, ToolId, ToolResult,
 };
 
-use difference::Difference;
-pub(crate) use player::{GivenCall, Player, ReplayMiss};
+use difference::CallDifference;
+pub(crate) use player::{CassettePlayer, GivenCall, ReplayMiss};
 pub use player::{LeftOver, ReplayReport};
 pub use recorder::Recorder;
 pub(crate) use scene::ReplayScene;
@@ -183,14 +183,14 @@ impl CassetteCall {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayOptions {
     /// Which recorded call answers one.
-    pub matching: Matching,
+    pub matching: ReplayMatching,
     /// When it is answered.
-    pub pace: Pace,
+    pub pace: ReplayPace,
 }
 
 /// Which recorded call answers one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Matching {
+pub enum ReplayMatching {
     /// One of the same tool with the same input, whenever it was made. Each answers once, equal ones in their order.
     #[default]
     Strict,
@@ -200,7 +200,7 @@ pub enum Matching {
 
 /// When a replayed call is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pace {
+pub enum ReplayPace {
     /// At once.
     #[default]
     AtOnce,

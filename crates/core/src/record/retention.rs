@@ -33,12 +33,12 @@ impl Retention {
     }
 
     /// What is to go by now.
-    pub fn due(&self, now: Timestamp) -> Due {
+    pub fn due(&self, now: Timestamp) -> PruneRequest {
         let age = self
             .age
             .map(|age| SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX));
         let before = age.and_then(|age| now.checked_sub(age).ok());
-        Due {
+        PruneRequest {
             before,
             size: self.size,
             why: "retention".to_owned(),
@@ -48,7 +48,7 @@ impl Retention {
 
 /// What is to go.
 #[derive(Clone, Debug)]
-pub struct Due {
+pub struct PruneRequest {
     /// Records written before this moment.
     pub before: Option<Timestamp>,
     /// The oldest, until the journal takes no more bytes than this.
@@ -70,7 +70,7 @@ pub struct RetentionExemptions {
 
 /// What keeps a record, and with it all newer ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Hold {
+pub enum RetentionHold {
     /// A call that has not ended.
     #[error("call `{0}` has not ended")]
     OpenCall(InvocationId),
@@ -149,7 +149,7 @@ pub struct PruneReport {
     /// The number of the last one, 0 where none went.
     pub up_to: u64,
     /// The first record that is older or beyond the size and stays all the same, and why.
-    pub held: Option<(u64, Hold)>,
+    pub held: Option<(u64, RetentionHold)>,
 }
 
 /// Records that go in one piece. Appends wait for a piece, some tens of milliseconds.
@@ -158,7 +158,7 @@ const PIECE: u64 = 1_000;
 /// Removes what is due and may go, in pieces. `progress` hears how many of how many are gone.
 pub async fn prune(
     journal: &dyn Journal,
-    due: &Due,
+    due: &PruneRequest,
     needed: &RetentionExemptions,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<PruneReport, JournalError> {
@@ -194,7 +194,7 @@ pub async fn prune(
 /// What `prune` would remove now, and what holds it up.
 pub async fn plan_prune(
     journal: &dyn Journal,
-    due: &Due,
+    due: &PruneRequest,
     needed: &RetentionExemptions,
 ) -> Result<PruneReport, JournalError> {
     let plan = PrunePlan::make(journal, due, needed).await?;

@@ -10,7 +10,7 @@ use toolpost_model::{
 };
 
 use super::{
-    body::{BodyPart, CallRecordBody, VerdictBody},
+    body::{CallRecordBody, RecordBodyMember, VerdictBody},
     journal::{RecordKind, StoredRecord},
 };
 use crate::invocation::{ModuleEvent, RecordedResult};
@@ -73,7 +73,7 @@ impl CallOnRecord {
             Some(end) => end.answer.result().timings.total_us,
             None => way.transitions.last().map_or(0, |passed| passed.at_us),
         };
-        let read = |part: &Option<BodyPart<'_, Arguments>>| part.as_ref()?.read_as().ok();
+        let read = |part: &Option<RecordBodyMember<'_, Arguments>>| part.as_ref()?.read_as().ok();
         let arguments: Option<Value> = read(&call.arguments);
         let mut story = Self {
             invocation_id: first.record.invocation_id?,

@@ -106,7 +106,7 @@ impl ResultSizePolicy {
 }
 
 /// A part of a result that waits to be kept.
-pub(crate) struct Unkept {
+pub(crate) struct UnkeptPart {
     pub(crate) id: ArtifactId,
     pub(crate) name: &'static str,
     pub(crate) media_type: String,
@@ -124,7 +124,7 @@ pub(crate) struct Unkept {
 pub(crate) struct ResultFitReport {
     pub(crate) disposition: Option<Disposition>,
     pub(crate) persistence: Option<Box<ResultPersistence>>,
-    pub(crate) unkept: Vec<Unkept>,
+    pub(crate) unkept: Vec<UnkeptPart>,
     /// Nothing of it is to be had by any way.
     pub(crate) is_redacted: bool,
 }
@@ -135,7 +135,7 @@ pub(crate) fn fit(
     room: ResultSizePolicy,
     output: &mut ToolOutput,
 ) -> ResultFitReport {
-    let mut fitter = Fitter::run(live, room, output, |fitter, output| {
+    let mut fitter = ResultFitter::run(live, room, output, |fitter, output| {
         fitter.text(output);
         fitter.structured(output);
         fitter.media(output);
@@ -150,10 +150,10 @@ pub(crate) fn fit_structured(
     room: ResultSizePolicy,
     output: &mut ToolOutput,
 ) -> ResultFitReport {
-    Fitter::run(live, room, output, Fitter::structured).fitted
+    ResultFitter::run(live, room, output, ResultFitter::structured).fitted
 }
 
-struct Fitter<'a> {
+struct ResultFitter<'a> {
     live: &'a LiveCall,
     room: ResultSizePolicy,
     fitted: ResultFitReport,
@@ -174,13 +174,13 @@ struct OversizedPart {
 
 /// How large a part is, and how much of it is shown.
 #[derive(Clone, Copy)]
-struct Extent {
+struct PartExtent {
     shown: usize,
     total: usize,
     unit: &'static str,
 }
 
-impl<'a> Fitter<'a> {
+impl<'a> ResultFitter<'a> {
     /// Does with the output what the strategy says: `cut` makes its parts smaller.
     fn run(
         live: &'a LiveCall,
@@ -235,7 +235,7 @@ impl<'a> Fitter<'a> {
             Some(_) => format!("{total} characters of JSON, cut to their shape"),
             None => format!("result: {total} characters"),
         };
-        let extent = Extent {
+        let extent = PartExtent {
             shown,
             total,
             unit: "characters",
@@ -295,7 +295,7 @@ impl<'a> Fitter<'a> {
         let preview = shows.then(|| preview::of_json(value, self.room.preview()));
         let total = json.chars().count();
         let shown = preview.as_ref().map_or(0, preview::Preview::shown);
-        let extent = Extent {
+        let extent = PartExtent {
             shown,
             total,
             unit: "characters",
@@ -352,7 +352,7 @@ impl<'a> Fitter<'a> {
             let bytes = bytes_of(&mut output.content[place]);
             // Its letters were looked at; a secret may show only in what they stand for.
             let (bytes, redactions) = self.without_secrets(&bytes);
-            let extent = Extent {
+            let extent = PartExtent {
                 shown: 0,
                 total: bytes.len(),
                 unit: "bytes",
@@ -384,7 +384,7 @@ impl<'a> Fitter<'a> {
     }
 
     /// What becomes of a part; gives back what the content is to say of it.
-    fn put_away(&mut self, part: OversizedPart, extent: Extent) -> String {
+    fn put_away(&mut self, part: OversizedPart, extent: PartExtent) -> String {
         let (disposition, artifact, reason) = match self.room.strategy {
             PersistStrategy::PreviewAndPersist => {
                 (Disposition::Preview, Some(self.next_id()), None)
@@ -418,7 +418,7 @@ impl<'a> Fitter<'a> {
                     self.what_is_kept(),
                     self.room.readers
                 );
-                self.fitted.unkept.push(Unkept {
+                self.fitted.unkept.push(UnkeptPart {
                     id,
                     name: part.name,
                     media_type: part.media_type,
@@ -441,7 +441,7 @@ impl<'a> Fitter<'a> {
         }
     }
 
-    fn truncate(&self, output: &mut ToolOutput, extent: Extent) {
+    fn truncate(&self, output: &mut ToolOutput, extent: PartExtent) {
         let artifact = self.fitted.unkept.last().map(|part| part.id);
         let hint = match artifact {
             Some(id) => format!(

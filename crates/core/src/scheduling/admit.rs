@@ -18,8 +18,8 @@ use crate::{
     },
     result::{self},
     scheduling::{
-        AdmissionRequest, ConcurrencyLimit, ConcurrencyLimitSubject, Outlook, Permit, QueueFull,
-        batch::turn,
+        AdmissionRequest, ConcurrencyLimit, ConcurrencyLimitSubject, Permit, QueueFull,
+        SchedulingOutlook, batch::turn,
     },
 };
 
@@ -98,7 +98,7 @@ pub(crate) async fn admit(host: &HostInner, call: &mut PipelineCall, way: CallMo
 pub(crate) fn look_ahead(
     host: &HostInner,
     call: &PipelineCall,
-) -> Option<Result<Outlook, QueueFull>> {
+) -> Option<Result<SchedulingOutlook, QueueFull>> {
     let effects = call.findings.effects.as_ref()?;
     let resolved = call.findings.resolved.as_ref()?;
     (!effects.unscheduled).then(|| {

@@ -37,7 +37,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
-use toolpost_model::{BatchPlace, Interrupt, InvocationId, Ordering as BatchOrdering};
+use toolpost_model::{BatchOrdering, BatchPlace, Interrupt, InvocationId};
 
 pub(crate) use places::MOST_CALLS;
 use state::{BatchCall, BatchState};
@@ -74,7 +74,7 @@ pub(crate) enum BatchRefusal {
 
 /// The batches of one session.
 #[derive(Default)]
-pub(crate) struct Batches {
+pub(crate) struct SessionBatches {
     known: Mutex<HashMap<String, Arc<Batch>>>,
     held_back: Arc<AtomicUsize>,
 }
@@ -109,7 +109,7 @@ pub(crate) enum BatchTurn {
     },
 }
 
-impl Batches {
+impl SessionBatches {
     /// Takes a call's place.
     pub(crate) fn join(
         &self,

@@ -10,29 +10,29 @@ use super::need::QueueTicket;
 /// depth of its key, not the number of calls.
 #[derive(Default)]
 pub(super) struct LockTable {
-    nodes: HashMap<Box<str>, Node>,
+    nodes: HashMap<Box<str>, LockNode>,
 }
 
 /// One key: its own users, and those of all keys beneath it.
 #[derive(Default)]
-struct Node {
+struct LockNode {
     here: LockHolders,
     beneath: LockHolders,
 }
 
 #[derive(Default)]
 struct LockHolders {
-    readers: Crowd,
-    writers: Crowd,
+    readers: LockCrowd,
+    writers: LockCrowd,
 }
 
 #[derive(Default)]
-struct Crowd {
+struct LockCrowd {
     holding: u32,
     waiting: BTreeSet<QueueTicket>,
 }
 
-impl Crowd {
+impl LockCrowd {
     /// Whether somebody holds, or waits since before `ticket`.
     fn is_before(&self, ticket: Option<QueueTicket>) -> bool {
         let waits_longer = |ticket| self.waiting.first().is_some_and(|first| *first < ticket);
@@ -50,7 +50,7 @@ impl LockHolders {
             || (access == ResourceAccess::Write && self.readers.is_before(ticket))
     }
 
-    fn crowd(&mut self, access: ResourceAccess) -> &mut Crowd {
+    fn crowd(&mut self, access: ResourceAccess) -> &mut LockCrowd {
         match access {
             ResourceAccess::Read => &mut self.readers,
             ResourceAccess::Write => &mut self.writers,
@@ -71,7 +71,7 @@ impl LockHolders {
     }
 }
 
-impl Node {
+impl LockNode {
     /// Those who wait beneath this key and have nobody who waits at it before them.
     fn first_beneath(&self, freed: ResourceAccess, found: &mut Vec<QueueTicket>) {
         let writer = self.here.writers.waiting.first();
@@ -159,11 +159,11 @@ impl LockTable {
         found
     }
 
-    fn change(&mut self, uses: &[ResourceUse], change: impl Fn(&mut Crowd)) {
+    fn change(&mut self, uses: &[ResourceUse], change: impl Fn(&mut LockCrowd)) {
         let mut at =
-            |key: &str, side: fn(&mut Node) -> &mut LockHolders, access: ResourceAccess| {
+            |key: &str, side: fn(&mut LockNode) -> &mut LockHolders, access: ResourceAccess| {
                 if !self.nodes.contains_key(key) {
-                    self.nodes.insert(key.into(), Node::default());
+                    self.nodes.insert(key.into(), LockNode::default());
                 }
                 if let Some(node) = self.nodes.get_mut(key) {
                     change(side(node).crowd(access));

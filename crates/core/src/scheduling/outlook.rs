@@ -19,13 +19,13 @@ const TOLD_CALLS: usize = 8;
 
 /// The scheduler as a call would find it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Outlook {
+pub struct SchedulingOutlook {
     /// The slots of the host.
-    pub host: Slots,
+    pub host: SlotUse,
     /// The slots of the call's session.
-    pub session: Slots,
+    pub session: SlotUse,
     /// The queue.
-    pub queue: Slots,
+    pub queue: SlotUse,
     /// The limits of its tool and of its source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<OwnLimit>,
@@ -44,7 +44,7 @@ pub struct Outlook {
 
 /// How much of something is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slots {
+pub struct SlotUse {
     /// So many are in use.
     pub used: usize,
     /// So many there are.
@@ -58,7 +58,7 @@ pub struct OwnLimit {
     pub of: &'static str,
     /// Its slots.
     #[serde(flatten)]
-    pub slots: Slots,
+    pub slots: SlotUse,
 }
 
 /// One thing that a call waits for.
@@ -66,15 +66,15 @@ pub struct OwnLimit {
 #[serde(tag = "for", rename_all = "snake_case")]
 pub enum WaitReason {
     /// A slot of the host.
-    HostSlot(Slots),
+    HostSlot(SlotUse),
     /// A slot of its principal, which has its share, or as much as is lent.
-    PrincipalSlot(Slots),
+    PrincipalSlot(SlotUse),
     /// A slot of its session.
-    SessionSlot(Slots),
+    SessionSlot(SlotUse),
     /// A slot of its tool.
-    ToolSlot(Slots),
+    ToolSlot(SlotUse),
     /// A slot of its source.
-    SourceSlot(Slots),
+    SourceSlot(SlotUse),
     /// Something that other calls hold or wait for.
     Resource {
         /// What it is.
@@ -149,7 +149,7 @@ impl fmt::Display for WaitReason {
     }
 }
 
-impl fmt::Display for Slots {
+impl fmt::Display for SlotUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} in use", self.used, self.limit)
     }
@@ -166,13 +166,13 @@ impl WaitReason {
     }
 }
 
-impl Slots {
+impl SlotUse {
     fn is_full(self) -> bool {
         self.used >= self.limit
     }
 }
 
-pub(super) fn of(table: &SchedulerTable, need: &AdmissionNeeds) -> Outlook {
+pub(super) fn of(table: &SchedulerTable, need: &AdmissionNeeds) -> SchedulingOutlook {
     let waits_for = reasons(table, need);
     let refused = if waits_for.is_empty() {
         None
@@ -186,7 +186,7 @@ pub(super) fn of(table: &SchedulerTable, need: &AdmissionNeeds) -> Outlook {
         },
         slots: table.slots_of(bound),
     };
-    Outlook {
+    SchedulingOutlook {
         host: table.host_slots(),
         session: table.session_slots(&need.session),
         queue: table.queue_slots(),
@@ -254,12 +254,12 @@ fn no_slot(table: &SchedulerTable, refusal: ShareRefusal) -> WaitReason {
     let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     match refusal {
         ShareRefusal::Total { .. } => WaitReason::HostSlot(table.host_slots()),
-        ShareRefusal::Agents { limit } => WaitReason::HostSlot(Slots {
+        ShareRefusal::Agents { limit } => WaitReason::HostSlot(SlotUse {
             used: count(limit),
             limit: count(limit),
         }),
         ShareRefusal::Share { own, limit } | ShareRefusal::Headroom { own, limit } => {
-            WaitReason::PrincipalSlot(Slots {
+            WaitReason::PrincipalSlot(SlotUse {
                 used: count(own),
                 limit: count(limit),
             })

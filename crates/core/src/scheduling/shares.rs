@@ -1,7 +1,7 @@
 //! The calls of each principal: its part of the slots and of the queue, and its turn among the other principals.
 //!
 //! A free slot goes to the principal with the fewest running calls, among equals to the one that was served longest ago;
-//! [`Turns`] then picks one of its calls. A principal gains nothing by opening many sessions. A principal that
+//! [`SlotTurns`] then picks one of its calls. A principal gains nothing by opening many sessions. A principal that
 //! has its share is left out while others are active, and one that was passed over too often goes first.
 
 use std::collections::{BTreeSet, HashMap};
@@ -11,10 +11,10 @@ use toolpost_model::{DividedLimit, LimitUse, Principal, PrincipalRole, ShareRefu
 use super::{
     SchedulerLimits,
     need::{AdmissionNeeds, QueueTicket},
-    turns::{Lane, PATIENCE, Turns},
+    turns::{ConcurrencyLane, PATIENCE, SlotTurns},
 };
 
-pub(super) struct Principals {
+pub(super) struct PrincipalShares {
     slots: DividedLimit,
     queue: DividedLimit,
     /// Calls of one session that may run at the same time.
@@ -38,7 +38,7 @@ struct PrincipalLoad {
     running: u64,
     queued: u64,
     /// Its calls that wait for nothing but a slot; made when the first of them comes, so that a host with room never does.
-    turns: Option<Box<Turns>>,
+    turns: Option<Box<SlotTurns>>,
     served: ServedAt,
     /// How it stands in line.
     shown: Option<(u64, ServedAt)>,
@@ -70,7 +70,7 @@ impl RoleCounts {
     }
 }
 
-impl Principals {
+impl PrincipalShares {
     pub(super) fn new(limits: SchedulerLimits, rules: ShareRules) -> Self {
         Self {
             slots: rules.divide(limits.concurrency as u64),
@@ -212,7 +212,7 @@ impl Principals {
         }
         let turns = load
             .turns
-            .get_or_insert_with(|| Box::new(Turns::new(session_most)));
+            .get_or_insert_with(|| Box::new(SlotTurns::new(session_most)));
         turns.add(&need.session, in_session, &need.bounds, ticket);
         self.show(&need.principal);
     }
@@ -241,7 +241,7 @@ impl Principals {
     }
 
     /// Which call goes next, if one may and has room.
-    pub(super) fn next(&self, has_room: impl Fn(&Lane) -> bool) -> Option<QueueTicket> {
+    pub(super) fn next(&self, has_room: impl Fn(&ConcurrencyLane) -> bool) -> Option<QueueTicket> {
         if self.running.all() >= self.slots.total() {
             return None;
         }

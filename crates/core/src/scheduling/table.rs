@@ -12,9 +12,9 @@ use super::{
     QueueFull, SchedulerLimits, circle,
     locks::LockTable,
     need::{AdmissionNeeds, ConcurrencyLimit, ConcurrencyLimitSubject, QueueTicket},
-    outlook::Slots,
-    shares::Principals,
-    turns::Lane,
+    outlook::SlotUse,
+    shares::PrincipalShares,
+    turns::ConcurrencyLane,
 };
 
 pub(super) struct SchedulerTable {
@@ -26,7 +26,7 @@ pub(super) struct SchedulerTable {
     sessions: HashMap<SessionId, SessionLoad>,
     pub(super) locks: LockTable,
     pub(super) waiting: BTreeMap<QueueTicket, QueuedCall>,
-    pub(super) principals: Principals,
+    pub(super) principals: PrincipalShares,
     next_ticket: u64,
 }
 
@@ -95,7 +95,7 @@ impl SchedulerTable {
             sessions: HashMap::new(),
             locks: LockTable::default(),
             waiting: BTreeMap::new(),
-            principals: Principals::new(limits, rules),
+            principals: PrincipalShares::new(limits, rules),
             next_ticket: 0,
         }
     }
@@ -116,30 +116,30 @@ impl SchedulerTable {
         QueueTicket::number(self.next_ticket, false)
     }
 
-    pub(super) fn host_slots(&self) -> Slots {
-        Slots {
+    pub(super) fn host_slots(&self) -> SlotUse {
+        SlotUse {
             used: self.principals.running(),
             limit: self.limits.concurrency,
         }
     }
 
-    pub(super) fn session_slots(&self, session: &SessionId) -> Slots {
+    pub(super) fn session_slots(&self, session: &SessionId) -> SlotUse {
         let used = self.sessions.get(session).map_or(0, |load| load.running);
-        Slots {
+        SlotUse {
             used,
             limit: self.limits.session_concurrency,
         }
     }
 
-    pub(super) fn queue_slots(&self) -> Slots {
-        Slots {
+    pub(super) fn queue_slots(&self) -> SlotUse {
+        SlotUse {
             used: self.principals.queued(),
             limit: self.limits.queue,
         }
     }
 
-    pub(super) fn slots_of(&self, bound: &ConcurrencyLimit) -> Slots {
-        Slots {
+    pub(super) fn slots_of(&self, bound: &ConcurrencyLimit) -> SlotUse {
+        SlotUse {
             used: self.bounded.get(&bound.on).copied().unwrap_or_default(),
             limit: bound.most,
         }
@@ -309,7 +309,7 @@ impl SchedulerTable {
         self.principals.begin(need, load.running);
     }
 
-    fn has_room(&self, lane: &Lane) -> bool {
+    fn has_room(&self, lane: &ConcurrencyLane) -> bool {
         lane.iter().all(|bound| {
             self.bounded
                 .get(&bound.on)

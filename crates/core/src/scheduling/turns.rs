@@ -15,14 +15,14 @@ use super::need::{ConcurrencyLimit, QueueTicket};
 pub(super) const PATIENCE: u64 = 64;
 
 /// The limits of their own that calls share.
-pub(super) type Lane = Vec<ConcurrencyLimit>;
+pub(super) type ConcurrencyLane = Vec<ConcurrencyLimit>;
 
-pub(super) struct Turns {
+pub(super) struct SlotTurns {
     /// Calls of one session that may run at the same time.
     session_most: usize,
     /// Slots given so far.
     given: u64,
-    lanes: BTreeMap<Lane, LaneOrder>,
+    lanes: BTreeMap<ConcurrencyLane, LaneOrder>,
     sessions: HashMap<SessionId, SessionReadyCalls>,
 }
 
@@ -37,13 +37,13 @@ struct LaneOrder {
 #[derive(Default)]
 struct SessionReadyCalls {
     running: usize,
-    lanes: BTreeMap<Lane, InLane>,
+    lanes: BTreeMap<ConcurrencyLane, InLane>,
     /// What stands in the lanes for it.
     shown: Vec<LaneEntry>,
 }
 
 struct LaneEntry {
-    lane: Lane,
+    lane: ConcurrencyLane,
     load: usize,
     ticket: QueueTicket,
     since: u64,
@@ -57,7 +57,7 @@ struct InLane {
 
 impl SessionReadyCalls {
     /// The lane that the session keeps its last slot for.
-    fn kept_for(&self, session_most: usize, given: u64) -> Option<&Lane> {
+    fn kept_for(&self, session_most: usize, given: u64) -> Option<&ConcurrencyLane> {
         if self.running + 1 < session_most {
             return None;
         }
@@ -66,7 +66,7 @@ impl SessionReadyCalls {
     }
 }
 
-impl Turns {
+impl SlotTurns {
     pub(super) fn new(session_most: usize) -> Self {
         Self {
             session_most,
@@ -85,7 +85,7 @@ impl Turns {
         &mut self,
         session: &SessionId,
         running: usize,
-        lane: &Lane,
+        lane: &ConcurrencyLane,
         ticket: QueueTicket,
     ) {
         let since = self.given;
@@ -103,7 +103,12 @@ impl Turns {
     }
 
     /// It left, or has to wait for something else again.
-    pub(super) fn remove(&mut self, session: &SessionId, lane: &Lane, ticket: QueueTicket) {
+    pub(super) fn remove(
+        &mut self,
+        session: &SessionId,
+        lane: &ConcurrencyLane,
+        ticket: QueueTicket,
+    ) {
         let Some(ready) = self.sessions.get_mut(session) else {
             return;
         };
@@ -117,7 +122,7 @@ impl Turns {
     }
 
     /// A slot was given, to this session, in this lane.
-    pub(super) fn given(&mut self, session: &SessionId, running: usize, lane: &Lane) {
+    pub(super) fn given(&mut self, session: &SessionId, running: usize, lane: &ConcurrencyLane) {
         self.given += 1;
         let since = self.given;
         let Some(ready) = self.sessions.get_mut(session) else {
@@ -140,14 +145,14 @@ impl Turns {
     }
 
     /// Whether a newcomer would take the slot that its session keeps for a call that was passed over.
-    pub(super) fn is_kept_from(&self, session: &SessionId, lane: &Lane) -> bool {
+    pub(super) fn is_kept_from(&self, session: &SessionId, lane: &ConcurrencyLane) -> bool {
         let ready = self.sessions.get(session);
         let kept = ready.and_then(|ready| ready.kept_for(self.session_most, self.given));
         kept.is_some_and(|kept| kept != lane)
     }
 
     /// Who goes next, if one of the lanes with room has somebody.
-    pub(super) fn next(&self, has_room: impl Fn(&Lane) -> bool) -> Option<QueueTicket> {
+    pub(super) fn next(&self, has_room: impl Fn(&ConcurrencyLane) -> bool) -> Option<QueueTicket> {
         let open = || {
             self.lanes
                 .iter()

@@ -287,7 +287,7 @@ async fn ends(journal: &MemoryJournal, id: InvocationId) -> Vec<Value> {
 async fn crashed_after(journal: &MemoryJournal, count: usize) -> Arc<MemoryJournal> {
     let copy = Arc::new(MemoryJournal::default());
     for row in journal.read(0, count).await.unwrap() {
-        copy.append(row.record, toolpost_core::Strength::Committed)
+        copy.append(row.record, toolpost_core::AppendStrength::Committed)
             .await
             .unwrap();
     }

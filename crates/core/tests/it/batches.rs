@@ -7,7 +7,7 @@ use toolpost_core::{
     CallHandle, CallRequest, EventInterest, EventListener, RecordKind, RecordedResult,
 };
 use toolpost_model::{
-    BatchPlace, Disposition, EffectClass, ErrorClass, Event, Interrupt, OnFailure, Ordering,
+    BatchOrdering, BatchPlace, Disposition, EffectClass, ErrorClass, Event, Interrupt, OnFailure,
     Outcome, PermissionMode, RequestId, ToolFailure, ToolResult,
 };
 use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
@@ -18,7 +18,7 @@ fn place(index: u32, depends_on: &[u32]) -> BatchPlace {
         index,
         depends_on: depends_on.to_vec(),
         on_failure: OnFailure::Ignore,
-        ordering: Ordering::AllowUnordered,
+        ordering: BatchOrdering::AllowUnordered,
     }
 }
 
@@ -226,7 +226,7 @@ async fn answers_come_in_the_batchs_order_while_the_record_has_each_end_at_once(
     let mut handles = Vec::new();
     for index in 0..4 {
         let ordered = BatchPlace {
-            ordering: Ordering::PreserveTerminalOrder,
+            ordering: BatchOrdering::PreserveTerminalOrder,
             ..place(index, &[])
         };
         let mut request = request(&host, if index == 1 { "wait" } else { "ok" }, ordered);
@@ -271,7 +271,7 @@ async fn whoever_cancels_or_has_no_more_time_gets_the_answer_out_of_order() {
     let gate = MockToolGate::new();
     let host = host(&gate).await;
     let ordered = |index| BatchPlace {
-        ordering: Ordering::PreserveTerminalOrder,
+        ordering: BatchOrdering::PreserveTerminalOrder,
         ..place(index, &[])
     };
     let first = start(&host, "wait", ordered(0)).await;
@@ -301,7 +301,7 @@ async fn serial_calls_run_one_after_the_other_and_a_gap_costs_a_moment() {
     let gate = MockToolGate::new();
     let host = host(&gate).await;
     let serial = |index| BatchPlace {
-        ordering: Ordering::Serial,
+        ordering: BatchOrdering::Serial,
         ..place(index, &[])
     };
     let second = start(&host, "wait", serial(1)).await;
@@ -380,7 +380,7 @@ async fn nonsense_is_refused_and_nobody_waits_for_it() {
     }
     // So is one whose circle is made by the serial order.
     let serial = BatchPlace {
-        ordering: Ordering::Serial,
+        ordering: BatchOrdering::Serial,
         ..named("f", 1, &[])
     };
     let waits = start(&host, "ok", serial).await;

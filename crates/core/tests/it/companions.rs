@@ -8,10 +8,10 @@ use std::sync::{
 use serde_json::{Value, json};
 use toolpost_core::ToolFilter;
 use toolpost_model::{
-    BoxFuture, ClassFact, Companions, Declaration, EffectClass, EffectOrigin, ErrorClass,
-    HiddenReason, LoadingStrategy, Outcome, PermissionMode, QuarantinedDefinition, SessionScope,
-    Source, SourceError, SourceFeed, SourceHealth, SourceNotice, SourceSession, SourceState,
-    ToolCall, ToolFailure, ToolId, ToolOutput, Visibility, WireNaming,
+    BoxFuture, ClassFact, Declaration, EffectClass, EffectOrigin, ErrorClass, HiddenReason,
+    LoadingStrategy, Outcome, PermissionMode, QuarantinedDefinition, SessionScope, Source,
+    SourceCompanions, SourceError, SourceFeed, SourceHealth, SourceNotice, SourceSession,
+    SourceState, ToolCall, ToolFailure, ToolId, ToolOutput, Visibility, WireNaming,
 };
 use toolpost_testkit::TestHost;
 
@@ -73,11 +73,11 @@ impl Source for Library {
         }
     }
 
-    fn companions(&self) -> Arc<Companions> {
-        Arc::new(Companions {
+    fn companions(&self) -> Arc<SourceCompanions> {
+        Arc::new(SourceCompanions {
             resources: vec![json!({ "uri": "book://1", "name": "first" })],
             read: Some(read_id()),
-            ..Companions::default()
+            ..SourceCompanions::default()
         })
     }
 

@@ -7,8 +7,8 @@ use std::sync::{
 
 use serde_json::json;
 use toolpost_core::{
-    CallRequest, Host, Journal, JournalError, JournalHead, MemoryJournal, PrunedRange, Query,
-    Record, RecordKind, RetentionCut, StoredRecord, Strength,
+    AppendStrength, CallRequest, Host, Journal, JournalError, JournalHead, MemoryJournal,
+    PrunedRange, Query, Record, RecordKind, RetentionCut, StoredRecord,
 };
 use toolpost_model::{
     BoxFuture, EffectClass, ErrorClass, InvocationId, ModelInput, Outcome, Principal, RequestId,
@@ -28,7 +28,7 @@ impl Journal for Filling {
     fn append(
         &self,
         record: Record,
-        strength: Strength,
+        strength: AppendStrength,
     ) -> BoxFuture<'_, Result<u64, JournalError>> {
         let hit = self.only.is_none_or(|kind| kind == record.kind);
         if hit && self.full.load(Ordering::SeqCst) {

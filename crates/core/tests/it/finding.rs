@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use toolpost_core::{
-    AcknowledgementTiming, FacetReader, Journal, KnownSecrets, MemoryJournal, Query, Record,
-    RecordKind, Retention, Strength, ToolQueryPattern,
+    AcknowledgementTiming, AppendStrength, FacetReader, Journal, KnownSecrets, MemoryJournal,
+    Query, Record, RecordKind, Retention, ToolQueryPattern,
 };
 use toolpost_model::{EffectClass, InvocationId, Outcome, PermissionMode};
 use toolpost_testkit::{MockNativeTool, TestHost};
@@ -146,7 +146,7 @@ async fn old_records_go_when_a_host_starts_with_a_retention() {
     };
     for _ in 0..3 {
         journal
-            .append(old.clone(), Strength::Committed)
+            .append(old.clone(), AppendStrength::Committed)
             .await
             .unwrap();
     }

@@ -25,7 +25,7 @@ async fn crash_inside(
     gate.entered(1).await;
     let copy = Arc::new(MemoryJournal::default());
     for row in host.records().await {
-        copy.append(row.record, toolpost_core::Strength::Committed)
+        copy.append(row.record, toolpost_core::AppendStrength::Committed)
             .await
             .unwrap();
     }

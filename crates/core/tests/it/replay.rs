@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    CallRequest, Cassette, CassetteError, Host, HostError, Matching, Pace, Recorder, ReplayOptions,
-    ToolFilter,
+    CallRequest, Cassette, CassetteError, Host, HostError, Recorder, ReplayMatching, ReplayOptions,
+    ReplayPace, ToolFilter,
 };
 use toolpost_model::{
     EffectClass, ErrorClass, EventBody, FnTool, LoadingStrategy, ModelInput, NestedCall, Outcome,
@@ -15,8 +15,8 @@ use toolpost_model::{
 use toolpost_testkit::{CallEventRecorder, MockNativeTool, TestHost};
 
 const ORDERED: ReplayOptions = ReplayOptions {
-    matching: Matching::Ordered,
-    pace: Pace::AtOnce,
+    matching: ReplayMatching::Ordered,
+    pace: ReplayPace::AtOnce,
 };
 
 /// A host with tools of every kind of answer.
@@ -486,8 +486,8 @@ async fn recorded_delays_are_waited_for_only_where_asked() {
         assert_eq!(replay.call("text", json!({})).await.model_text(), "x");
         began.elapsed()
     };
-    assert!(took(Pace::AtOnce).await < Duration::from_secs(1));
-    assert!(took(Pace::AsRecorded).await >= Duration::from_secs(59));
+    assert!(took(ReplayPace::AtOnce).await < Duration::from_secs(1));
+    assert!(took(ReplayPace::AsRecorded).await >= Duration::from_secs(59));
 }
 
 #[tokio::test]

@@ -12,7 +12,8 @@ mod properties;
 use jiff::Timestamp;
 use toolpost_core::{PathBaseFolders, PermissionFacts, Policy, PolicyEngine, PolicySpec};
 use toolpost_model::{
-    Decision, PermissionMode, Principal, ReasonType, Remember, Rule, RuleOrigin, SandboxProfile,
+    Decision, PermissionMode, Principal, ReasonType, RememberOffer, Rule, RuleOrigin,
+    SandboxProfile,
 };
 
 use calls::MadeCall;
@@ -53,9 +54,9 @@ fn rule(text: &str, number: usize) -> Rule {
             "expires" => rule.expires = Some(value.parse().unwrap()),
             "remember" => {
                 rule.remember = if value == "never" {
-                    Remember::Never
+                    RememberOffer::Never
                 } else {
-                    Remember::Offer
+                    RememberOffer::Offer
                 }
             }
             other => panic!("{other} is not an attribute"),

@@ -62,7 +62,8 @@ impl RuleOrigin {
 /// Whether a person who approves a call that a rule asked about may be offered not to be asked again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Remember {
+#[schemars(rename = "Remember")]
+pub enum RememberOffer {
     /// Yes.
     #[default]
     Offer,
@@ -112,7 +113,7 @@ pub struct Rule {
     /// When it stops to speak.
     pub expires: Option<Timestamp>,
     /// Whether its asks may be answered for later calls too.
-    pub remember: Remember,
+    pub remember: RememberOffer,
     /// What its author expects of it.
     pub tests: RuleTests,
 }
@@ -170,7 +171,7 @@ impl Rule {
             reason: None,
             principal: None,
             expires: None,
-            remember: Remember::Offer,
+            remember: RememberOffer::Offer,
             tests: RuleTests::default(),
         }
     }

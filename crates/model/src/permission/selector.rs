@@ -17,7 +17,7 @@ pub enum Selector {
         /// What the call must be about, in the words of the tool's own arguments: a command, a path, a request.
         matcher: Option<String>,
         /// What its arguments must hold, all of it.
-        conditions: Vec<Condition>,
+        conditions: Vec<ArgumentCondition>,
     },
     /// Calls by class.
     Class(EffectClass),
@@ -133,16 +133,16 @@ pub fn matches_any(pattern: &str, text: &str) -> bool {
 
 /// What one argument must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Condition {
+pub struct ArgumentCondition {
     /// Which argument, as a JSON pointer.
     pub pointer: String,
     /// How it is compared, and with what. `None`: it must be there, and be neither `null` nor `false`.
-    pub compared: Option<(Comparison, Value)>,
+    pub compared: Option<(ArgumentComparison, Value)>,
 }
 
 /// How an argument is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub enum ArgumentComparison {
     /// Equal; in texts `*` stands for any characters.
     Equal,
     /// Not equal.
@@ -157,7 +157,7 @@ pub enum Comparison {
     AtLeast,
 }
 
-impl Comparison {
+impl ArgumentComparison {
     /// Longer signs first, so that `<=` is not read as `<`.
     const ALL: [Self; 6] = [
         Self::Different,
@@ -180,7 +180,7 @@ impl Comparison {
     }
 }
 
-impl Condition {
+impl ArgumentCondition {
     /// Whether arguments meet it.
     pub fn holds(&self, arguments: &Value) -> bool {
         let found = arguments.pointer(&self.pointer);
@@ -194,12 +194,12 @@ impl Condition {
         };
         let ordered = || Some((found?.as_f64()?, wanted.as_f64()?));
         match comparison {
-            Comparison::Equal => found.is_some_and(same),
-            Comparison::Different => !found.is_some_and(same),
-            Comparison::Less => ordered().is_some_and(|(a, b)| a < b),
-            Comparison::AtMost => ordered().is_some_and(|(a, b)| a <= b),
-            Comparison::More => ordered().is_some_and(|(a, b)| a > b),
-            Comparison::AtLeast => ordered().is_some_and(|(a, b)| a >= b),
+            ArgumentComparison::Equal => found.is_some_and(same),
+            ArgumentComparison::Different => !found.is_some_and(same),
+            ArgumentComparison::Less => ordered().is_some_and(|(a, b)| a < b),
+            ArgumentComparison::AtMost => ordered().is_some_and(|(a, b)| a <= b),
+            ArgumentComparison::More => ordered().is_some_and(|(a, b)| a > b),
+            ArgumentComparison::AtLeast => ordered().is_some_and(|(a, b)| a >= b),
         }
     }
 }
@@ -267,7 +267,7 @@ impl FromStr for Selector {
     }
 }
 
-fn conditions_of(text: &str) -> Result<Vec<Condition>, RuleError> {
+fn conditions_of(text: &str) -> Result<Vec<ArgumentCondition>, RuleError> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
@@ -303,7 +303,7 @@ fn split_outside_quotes(text: &str) -> Vec<&str> {
     pieces
 }
 
-fn condition_of(text: &str) -> Result<Condition, RuleError> {
+fn condition_of(text: &str) -> Result<ArgumentCondition, RuleError> {
     let text = text.trim();
     let bad = || RuleError::Condition(text.to_owned());
     let end = text.find([' ', '=', '!', '<', '>']).unwrap_or(text.len());
@@ -313,12 +313,12 @@ fn condition_of(text: &str) -> Result<Condition, RuleError> {
     }
     let rest = rest.trim();
     if rest.is_empty() {
-        return Ok(Condition {
+        return Ok(ArgumentCondition {
             pointer: pointer.to_owned(),
             compared: None,
         });
     }
-    let comparison = Comparison::ALL
+    let comparison = ArgumentComparison::ALL
         .into_iter()
         .find(|one| rest.starts_with(one.sign()))
         .ok_or_else(bad)?;
@@ -332,7 +332,7 @@ fn condition_of(text: &str) -> Result<Condition, RuleError> {
         }
         Err(_) => return Err(bad()),
     };
-    Ok(Condition {
+    Ok(ArgumentCondition {
         pointer: pointer.to_owned(),
         compared: Some((comparison, value)),
     })
@@ -344,7 +344,7 @@ impl fmt::Display for ToolPattern {
     }
 }
 
-impl fmt::Display for Condition {
+impl fmt::Display for ArgumentCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.compared {
             None => f.write_str(&self.pointer),

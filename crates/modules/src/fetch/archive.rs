@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use toolpost_processes::{DownloadError, download};
 use zip::{ZipArchive, result::ZipError};
 
-use crate::supply::{ModuleSetupProgress, SetupProgressSink, Supply};
+use crate::supply::{ModuleSetupProgress, ModuleSupply, SetupProgressSink};
 
 /// The largest file that is fetched.
 const ARCHIVE_BYTES: u64 = 256 << 20;
@@ -56,12 +56,12 @@ pub(super) enum ArchiveError {
 
 /// Fetches `url` into the folder `unpacked` of `staging`, which is empty. SHA-256 of the bytes that came, in hex.
 pub(super) async fn fetch(
-    supply: &Supply,
+    supply: &ModuleSupply,
     url: &str,
     (staging, unpacked): (&Dir, &str),
     progress: &mut SetupProgressSink<'_>,
 ) -> Result<String, ArchiveError> {
-    let mut arriving = Arriving {
+    let mut arriving = ArchiveDownload {
         file: staging.create(DOWNLOAD)?,
         hasher: Sha256::new(),
         done: 0,
@@ -86,14 +86,14 @@ pub(super) async fn fetch(
     Ok(digest)
 }
 
-struct Arriving {
+struct ArchiveDownload {
     file: File,
     hasher: Sha256,
     done: u64,
     told: u64,
 }
 
-impl Arriving {
+impl ArchiveDownload {
     fn take(
         &mut self,
         piece: &[u8],

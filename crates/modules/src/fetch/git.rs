@@ -11,7 +11,7 @@ use toolpost_model::SandboxProfile;
 
 use crate::{
     running::{ModuleSetupCommand, RunError, run},
-    supply::{SetupProgressSink, Supply},
+    supply::{ModuleSupply, SetupProgressSink},
 };
 
 /// How long one try may take.
@@ -37,12 +37,12 @@ const SETTINGS: [&str; 12] = [
 
 /// Checks the commit out into `folder`, which is there and empty. The commit's whole id.
 pub(super) async fn checkout(
-    supply: &Supply,
+    supply: &ModuleSupply,
     (url, reference): (&str, Option<&str>),
     folder: &Path,
     progress: &mut SetupProgressSink<'_>,
 ) -> Result<String, RunError> {
-    let git = Git {
+    let git = GitCheckout {
         supply,
         url,
         folder,
@@ -61,13 +61,13 @@ pub(super) async fn checkout(
     Ok(commit.trim().to_owned())
 }
 
-struct Git<'a> {
-    supply: &'a Supply,
+struct GitCheckout<'a> {
+    supply: &'a ModuleSupply,
     url: &'a str,
     folder: &'a Path,
 }
 
-impl Git<'_> {
+impl GitCheckout<'_> {
     async fn fetch(
         &self,
         reference: Option<&str>,

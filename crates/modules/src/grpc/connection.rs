@@ -33,7 +33,7 @@ use tonic::{
 use tonic_prost::ProstCodec;
 use toolpost_model::CallContext;
 
-use super::endpoint::Endpoint;
+use super::endpoint::GrpcEndpoint;
 
 /// How long a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ const STATUS_DETAILS: &str = "grpc-status-details-bin";
 /// The way to one endpoint.
 #[derive(Debug)]
 pub(super) struct GrpcChannel {
-    endpoint: Endpoint,
+    endpoint: GrpcEndpoint,
     /// The connection there is, whoever made it.
     live: Mutex<Option<GrpcConnection>>,
     /// Held by whoever opens one.
@@ -59,7 +59,7 @@ pub(super) struct GrpcChannel {
 #[derive(Clone, Debug)]
 struct GrpcConnectFailure {
     at: Instant,
-    why: Unreachable,
+    why: UnreachableEndpoint,
 }
 
 /// A connection that was open a moment ago.
@@ -74,7 +74,7 @@ pub(super) struct GrpcConnection {
 /// Nobody answers. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no connection to `{endpoint}`: {why}")]
-pub(super) struct Unreachable {
+pub(super) struct UnreachableEndpoint {
     endpoint: String,
     why: String,
 }
@@ -98,7 +98,7 @@ pub(super) struct GrpcCallBounds {
 
 impl GrpcChannel {
     /// `opened` counts connections, also those of earlier ways to the same module.
-    pub(super) fn new(endpoint: Endpoint, opened: Arc<AtomicU64>) -> Self {
+    pub(super) fn new(endpoint: GrpcEndpoint, opened: Arc<AtomicU64>) -> Self {
         Self {
             endpoint,
             live: Mutex::default(),
@@ -115,7 +115,7 @@ impl GrpcChannel {
     }
 
     /// The connection, opened where there is none.
-    pub(super) async fn live(&self) -> Result<GrpcConnection, Unreachable> {
+    pub(super) async fn live(&self) -> Result<GrpcConnection, UnreachableEndpoint> {
         if let Some(live) = self.open_one() {
             return Ok(live);
         }
@@ -137,7 +137,7 @@ impl GrpcChannel {
                 Ok(live)
             }
             Err(error) => {
-                let why = Unreachable {
+                let why = UnreachableEndpoint {
                     endpoint: self.endpoint.to_string(),
                     why: error.to_string(),
                 };
@@ -273,19 +273,19 @@ struct TonicTransport {
     unsent: Arc<AtomicBool>,
 }
 
-type Answering =
+type GrpcResponseFuture =
     Pin<Box<dyn Future<Output = Result<http::Response<GrpcResponseBody>, hyper::Error>> + Send>>;
 
 impl Service<http::Request<tonic::body::Body>> for TonicTransport {
     type Response = http::Response<GrpcResponseBody>;
     type Error = hyper::Error;
-    type Future = Answering;
+    type Future = GrpcResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: http::Request<tonic::body::Body>) -> Answering {
+    fn call(&mut self, request: http::Request<tonic::body::Body>) -> GrpcResponseFuture {
         let sending = self.sender.try_send_request(request);
         let unsent = Arc::clone(&self.unsent);
         Box::pin(async move {

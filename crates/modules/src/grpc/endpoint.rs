@@ -10,7 +10,7 @@ use tonic::codegen::http::{
 
 /// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Endpoint {
+pub(super) struct GrpcEndpoint {
     /// As name lookup takes it, without brackets.
     host: String,
     port: u16,
@@ -35,7 +35,7 @@ pub(super) enum EndpointError {
     Path(String),
 }
 
-impl Endpoint {
+impl GrpcEndpoint {
     pub(super) fn parse(written: &str) -> Result<Self, EndpointError> {
         let given = || written.chars().take(200).collect::<String>();
         let text = written.trim();
@@ -112,7 +112,7 @@ impl Endpoint {
     }
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for GrpcEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.authority.as_str())
     }
@@ -120,7 +120,7 @@ impl fmt::Display for Endpoint {
 
 #[cfg(test)]
 mod tests {
-    use super::{Endpoint, EndpointError};
+    use super::{EndpointError, GrpcEndpoint};
 
     #[test]
     fn both_spellings_are_the_same_endpoint() {
@@ -132,7 +132,7 @@ mod tests {
             ("[::1]:50051", ("::1", 50051)),
             ("http://[::1]:50051", ("::1", 50051)),
         ] {
-            let endpoint = Endpoint::parse(written).unwrap();
+            let endpoint = GrpcEndpoint::parse(written).unwrap();
             assert_eq!(endpoint.address(), address, "{written}");
             assert!(
                 endpoint.origin().to_string().starts_with("http://"),
@@ -168,7 +168,7 @@ mod tests {
             ),
             ("http://host:1/tools", EndpointError::Path(given("host:1"))),
         ] {
-            assert_eq!(Endpoint::parse(written), Err(expected), "{written}");
+            assert_eq!(GrpcEndpoint::parse(written), Err(expected), "{written}");
         }
     }
 }

@@ -24,7 +24,7 @@ use super::{
         GrpcEmptyMessage, GrpcToolSpec, HealthRequest, HealthResponse, ModuleHealth, MountRequest,
         MountResponse, path,
     },
-    sidecar::Sidecar,
+    sidecar::GrpcSidecar,
     status::{self, shortened, wire_name},
 };
 
@@ -36,7 +36,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-pub(super) struct Service {
+pub(super) struct GrpcService {
     pub(super) module: ModuleId,
     /// What it is called in messages: `` the service `localhost:50051` ``.
     pub(super) label: String,
@@ -56,7 +56,7 @@ pub(super) struct Service {
 /// How the service is reached.
 pub(super) enum GrpcServiceRoute {
     Service(GrpcChannel),
-    Program(Sidecar),
+    Program(GrpcSidecar),
 }
 
 /// What the last look at the service showed.
@@ -68,7 +68,7 @@ struct GrpcServiceSnapshot {
     problems: Vec<SourceProblem>,
 }
 
-impl Service {
+impl GrpcService {
     pub(super) fn new(
         module: &PlannedModule,
         label: String,
@@ -355,7 +355,7 @@ fn spelled(value: &Value) -> String {
 }
 
 /// Asks a service that is not there again until it is, or until nobody wants it any more.
-async fn watch(service: Weak<Service>) {
+async fn watch(service: Weak<GrpcService>) {
     let mut pause = FIRST_PAUSE;
     loop {
         tokio::time::sleep(pause).await;

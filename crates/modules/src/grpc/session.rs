@@ -13,7 +13,7 @@ use super::{
     connection::{GrpcConnection, RpcError},
     message::{ExecuteRequest, ExecuteResponse, path},
     outcome::outcome,
-    remote::{GrpcServiceRoute, Service},
+    remote::{GrpcService, GrpcServiceRoute},
 };
 
 /// Between attempts of one call to reach a service: a restart is often that short.
@@ -22,7 +22,7 @@ const ATTEMPTS: [Duration; 2] = [Duration::from_millis(100), Duration::from_mill
 const AROUND: usize = 64;
 
 pub(super) struct GrpcSession {
-    pub(super) service: Arc<Service>,
+    pub(super) service: Arc<GrpcService>,
 }
 
 impl SourceSession for GrpcSession {

@@ -29,7 +29,7 @@ use toolpost_sandbox::{
 
 use super::{
     connection::{GrpcChannel, GrpcConnection},
-    endpoint::Endpoint,
+    endpoint::GrpcEndpoint,
 };
 
 /// How long a program may take until it says that it is ready.
@@ -60,7 +60,7 @@ pub struct SidecarParts {
     pub writable: Vec<PathBuf>,
 }
 
-pub(super) struct Sidecar {
+pub(super) struct GrpcSidecar {
     program: PathBuf,
     root: PathBuf,
     children: Children,
@@ -87,7 +87,7 @@ struct RunningSidecar {
     _stop: oneshot::Sender<()>,
 }
 
-impl Sidecar {
+impl GrpcSidecar {
     pub(super) fn new(
         program: PathBuf,
         root: PathBuf,
@@ -197,7 +197,7 @@ impl Sidecar {
         if let Some(stdout) = stdout {
             listeners.spawn(last_words.clone().listen(stdout));
         }
-        let endpoint = Endpoint::local(port)?;
+        let endpoint = GrpcEndpoint::local(port)?;
         let applied = process.applied().clone();
         let (stop, ended) = keep(process, listeners);
         let connection = GrpcChannel::new(endpoint, Arc::clone(&self.opened));

@@ -12,12 +12,12 @@ use toolpost_model::SandboxProfile;
 
 use crate::{
     running::{ModuleSetupCommand, RunError, run},
-    supply::{ModuleSetupProgress, SetupProgressSink, Supply},
+    supply::{ModuleSetupProgress, ModuleSupply, SetupProgressSink},
 };
 
 use super::{
-    Needs, TIME,
-    python::{self, Python},
+    ModuleRequirements, TIME,
+    python::{self, PythonInterpreter},
 };
 
 /// The environment in its folder.
@@ -28,8 +28,8 @@ pub(super) type InstallFailures = Vec<(String, String)>;
 
 /// Works on one environment.
 pub(super) struct Installer<'a> {
-    supply: &'a Supply,
-    python: &'a Python,
+    supply: &'a ModuleSupply,
+    python: &'a PythonInterpreter,
     folder: PathBuf,
     uv: Option<PathBuf>,
     /// Files that requirements name.
@@ -43,10 +43,10 @@ pub(super) fn python_in(folder: &Path) -> PathBuf {
 
 impl<'a> Installer<'a> {
     pub(super) fn new(
-        supply: &'a Supply,
-        python: &'a Python,
+        supply: &'a ModuleSupply,
+        python: &'a PythonInterpreter,
         folder: PathBuf,
-        needs: &[Needs<'_>],
+        needs: &[ModuleRequirements<'_>],
     ) -> Self {
         let files = needs
             .iter()
@@ -66,7 +66,7 @@ impl<'a> Installer<'a> {
     pub(super) async fn install(
         &self,
         all: &[String],
-        needs: &[Needs<'_>],
+        needs: &[ModuleRequirements<'_>],
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<(Vec<String>, InstallFailures), RunError> {
         progress(ModuleSetupProgress::Step(format!(
@@ -96,7 +96,7 @@ impl<'a> Installer<'a> {
             if !several {
                 return Err(error);
             }
-            let wanting: Vec<&Needs<'_>> = needs
+            let wanting: Vec<&ModuleRequirements<'_>> = needs
                 .iter()
                 .filter(|needs| !needs.requirements.is_empty())
                 .collect();
@@ -112,7 +112,7 @@ impl<'a> Installer<'a> {
     pub(super) async fn one_by_one(
         &self,
         taken: &mut Vec<String>,
-        wanting: &[&Needs<'_>],
+        wanting: &[&ModuleRequirements<'_>],
         progress: &mut SetupProgressSink<'_>,
     ) -> InstallFailures {
         let mut failed = InstallFailures::new();
@@ -254,12 +254,12 @@ impl<'a> Installer<'a> {
 }
 
 /// Folders that the operator opened: archives of packages in them may be named by any module.
-pub(super) fn opened(supply: &Supply) -> Vec<PathBuf> {
+pub(super) fn opened(supply: &ModuleSupply) -> Vec<PathBuf> {
     [supply.readable.as_slice(), &links(supply)].concat()
 }
 
 /// Folders of packages that the host's own environment names.
-fn links(supply: &Supply) -> Vec<PathBuf> {
+fn links(supply: &ModuleSupply) -> Vec<PathBuf> {
     let named = ["PIP_FIND_LINKS", "UV_FIND_LINKS"];
     let values = named.iter().filter_map(|name| supply.variables.get(*name));
     let words = values.flat_map(|value| value.split_whitespace());

@@ -11,7 +11,7 @@ use toolpost_model::SandboxProfile;
 
 use crate::{
     running::{ModuleSetupCommand, RunError, run},
-    supply::{SetupProgressSink, Supply},
+    supply::{ModuleSupply, SetupProgressSink},
 };
 
 use super::{PackagesError, text};
@@ -53,7 +53,7 @@ print(json.dumps({
 
 /// An interpreter, as it says itself.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Python {
+pub(super) struct PythonInterpreter {
     version: (u32, u32, u32),
     /// The interpreter itself, not the link or script it was found by.
     pub(super) executable: PathBuf,
@@ -65,9 +65,9 @@ pub(super) struct Python {
     pub(super) installed: Vec<bool>,
 }
 
-impl Python {
+impl PythonInterpreter {
     pub(super) async fn ask(
-        supply: &Supply,
+        supply: &ModuleSupply,
         found: &Path,
         folder: &Path,
         modules: &[(&str, &str)],
@@ -122,7 +122,7 @@ impl Python {
 }
 
 /// The interpreter that is meant: the operator's, or the first `python3` on the path.
-pub(super) fn find(supply: &Supply) -> Result<PathBuf, PackagesError> {
+pub(super) fn find(supply: &ModuleSupply) -> Result<PathBuf, PackagesError> {
     let wanted = supply
         .python
         .clone()
@@ -138,7 +138,7 @@ pub(super) fn find(supply: &Supply) -> Result<PathBuf, PackagesError> {
 }
 
 /// A program of this name, where programs are looked for.
-pub(super) fn on_path(supply: &Supply, name: &Path) -> Option<PathBuf> {
+pub(super) fn on_path(supply: &ModuleSupply, name: &Path) -> Option<PathBuf> {
     let path = supply.environment.get("PATH").unwrap_or_default();
     path.split(':')
         .map(|folder| Path::new(folder).join(name))
@@ -188,7 +188,7 @@ fn is_prefix(folder: &Path) -> bool {
 
 /// What an environment holds, as `name==version`.
 pub(super) async fn frozen(
-    supply: &Supply,
+    supply: &ModuleSupply,
     (python, folder): (&Path, &Path),
     readable: Vec<PathBuf>,
     progress: &mut SetupProgressSink<'_>,

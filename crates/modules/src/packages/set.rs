@@ -10,13 +10,13 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     cache::{CacheError, ModuleCache},
-    supply::{ModuleFetchPolicy, SetupProgressSink, Supply},
+    supply::{ModuleFetchPolicy, ModuleSupply, SetupProgressSink},
 };
 
 use super::{
-    Anew, ENVIRONMENTS, Needs,
+    ENVIRONMENTS, EnvironmentRebuild, ModuleRequirements,
     install::{self, InstallFailures, Installer},
-    python::Python,
+    python::PythonInterpreter,
 };
 
 /// What says that an environment was made to its end.
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_secs(600);
 
 /// What the cache says of an environment that was made to its end.
 #[derive(Serialize, Deserialize)]
-pub(super) struct EnvironmentRecord {
+pub(super) struct PackageEnvironmentManifest {
     python: String,
     requirements: Vec<String>,
     /// What came of them.
@@ -41,7 +41,7 @@ pub(super) struct EnvironmentRecord {
 /// What came of making an environment.
 pub(super) enum EnvironmentBuild {
     Here {
-        record: EnvironmentRecord,
+        record: PackageEnvironmentManifest,
         folder: PathBuf,
     },
     /// Not one module's packages are there.
@@ -52,14 +52,14 @@ pub(super) enum EnvironmentBuild {
 }
 
 /// One set of requirements for one Python.
-pub(super) struct Set<'a> {
-    pub(super) supply: &'a Supply,
+pub(super) struct RequirementSet<'a> {
+    pub(super) supply: &'a ModuleSupply,
     pub(super) cache: &'a ModuleCache,
-    pub(super) python: &'a Python,
+    pub(super) python: &'a PythonInterpreter,
     pub(super) requirements: Vec<String>,
 }
 
-impl Set<'_> {
+impl RequirementSet<'_> {
     /// The name of its folder.
     pub(super) fn key(&self) -> String {
         let mut hasher = Sha256::new();
@@ -72,8 +72,8 @@ impl Set<'_> {
 
     pub(super) async fn made(
         &self,
-        needs: &[Needs<'_>],
-        anew: Anew,
+        needs: &[ModuleRequirements<'_>],
+        anew: EnvironmentRebuild,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<EnvironmentBuild, CacheError> {
         let inside = format!("{ENVIRONMENTS}/{}", self.key());
@@ -106,7 +106,7 @@ impl Set<'_> {
 
     async fn make(
         &self,
-        needs: &[Needs<'_>],
+        needs: &[ModuleRequirements<'_>],
         inside: &str,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<EnvironmentBuild, CacheError> {
@@ -129,18 +129,19 @@ impl Set<'_> {
     /// Tries again what could not be had. What is there stays: installers take all of a list or nothing.
     async fn retried(
         &self,
-        needs: &[Needs<'_>],
+        needs: &[ModuleRequirements<'_>],
         (inside, folder): (&str, PathBuf),
-        record: EnvironmentRecord,
+        record: PackageEnvironmentManifest,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<EnvironmentBuild, CacheError> {
-        let had = |needs: &&Needs<'_>| {
+        let had = |needs: &&ModuleRequirements<'_>| {
             record
                 .failed
                 .iter()
                 .all(|(id, _)| id != needs.module.id.as_str())
         };
-        let wanting: Vec<&Needs<'_>> = needs.iter().filter(|needs| !had(needs)).collect();
+        let wanting: Vec<&ModuleRequirements<'_>> =
+            needs.iter().filter(|needs| !had(needs)).collect();
         let only_of_failed = |text: &String| {
             wanting
                 .iter()
@@ -177,7 +178,7 @@ impl Set<'_> {
             install::look(self.cache.dir(), inside).map_err(|error| self.cache.failed(error))?;
         let python = self.python.identity();
         let requirements = self.requirements.clone();
-        let record = EnvironmentRecord {
+        let record = PackageEnvironmentManifest {
             python,
             requirements,
             packages,
@@ -190,13 +191,13 @@ impl Set<'_> {
     }
 
     /// What is there. One that is damaged concerns the modules that need it, and nobody else.
-    fn made_before(&self, inside: &str, anew: Anew) -> EarlierEnvironment {
+    fn made_before(&self, inside: &str, anew: EnvironmentRebuild) -> EarlierEnvironment {
         let name = format!("{inside}/{RECORD}");
-        if anew == Anew::Everything {
+        if anew == EnvironmentRebuild::Everything {
             return EarlierEnvironment::Nothing;
         }
         let folder = self.cache.path_of(inside);
-        let record = match self.cache.record::<EnvironmentRecord>(&name) {
+        let record = match self.cache.record::<PackageEnvironmentManifest>(&name) {
             Ok(Some(record)) => record,
             Ok(None) => return EarlierEnvironment::Nothing,
             Err(_) => {
@@ -212,8 +213,10 @@ impl Set<'_> {
             });
         }
         let again = match anew {
-            Anew::WhatFailedLongAgo => self.cache.age(&name).is_none_or(|age| age >= PAUSE),
-            Anew::WhatFailed | Anew::Everything => true,
+            EnvironmentRebuild::WhatFailedLongAgo => {
+                self.cache.age(&name).is_none_or(|age| age >= PAUSE)
+            }
+            EnvironmentRebuild::WhatFailed | EnvironmentRebuild::Everything => true,
         };
         let failed = !record.failed.is_empty();
         let made = EnvironmentBuild::Here { record, folder };

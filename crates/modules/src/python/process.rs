@@ -23,7 +23,7 @@ use super::{
 };
 
 pub(super) use ears::BridgeNotice;
-pub(super) use start::{Blueprint, NotStarted};
+pub(super) use start::{BridgeProcessTemplate, NotStarted};
 
 /// A bridge process. Dropped, it is asked to clean up, and then ended with all it started.
 pub(super) struct BridgeProcess {
@@ -70,14 +70,14 @@ impl BridgeExitWatch {
 #[derive(Default)]
 pub(super) struct BridgeRequestRegistry {
     numbers: AtomicU64,
-    waiting: Mutex<HashMap<u64, Waiter>>,
+    waiting: Mutex<HashMap<u64, BridgeAnswerWaiter>>,
     /// The places of the modules that are being mounted, by mount.
     mounting: Mutex<HashMap<u64, BTreeSet<usize>>>,
     /// The mounts that this process was told to make. What it says of any other is not heard: that is another session's.
     mounts: Mutex<HashSet<u64>>,
 }
 
-struct Waiter {
+struct BridgeAnswerWaiter {
     answer: oneshot::Sender<Result<Vec<u8>, Arc<BridgeExit>>>,
     /// For a call: where its events go.
     call: Option<Arc<ears::CallSide>>,
@@ -141,7 +141,7 @@ impl BridgeProcess {
         let (sender, answer) = oneshot::channel();
         self.desk.waiting.lock().insert(
             id,
-            Waiter {
+            BridgeAnswerWaiter {
                 answer: sender,
                 call,
             },

@@ -190,7 +190,7 @@ pub(super) enum UnsolicitedBridgeLine {
         ask: u64,
         call: u64,
         #[serde(flatten)]
-        what: Ask,
+        what: BridgeRequest,
     },
     Output {
         call: u64,
@@ -250,7 +250,7 @@ pub(super) enum UnsolicitedBridgeLine {
 /// What a running call wants from the host.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
-pub(super) enum Ask {
+pub(super) enum BridgeRequest {
     Tool {
         tool: String,
         arguments: Value,

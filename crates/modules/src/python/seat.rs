@@ -31,13 +31,13 @@ impl SessionMount {
     }
 }
 
-type Mounting = Shared<BoxFuture<'static, Result<SessionMount, ToolFailure>>>;
+type MountFuture = Shared<BoxFuture<'static, Result<SessionMount, ToolFailure>>>;
 
 /// A session's place.
 pub(super) struct SessionMountKeeper {
     session: SessionId,
     /// The mount that is being made. It belongs to no call, so a call that is stopped meanwhile leaves it to the next.
-    mounting: Mutex<Option<Mounting>>,
+    mounting: Mutex<Option<MountFuture>>,
     mounted: Mutex<Option<SessionMount>>,
     closed: AtomicBool,
     /// Data that modules registered, for the next mount.
@@ -70,7 +70,7 @@ impl SessionMountKeeper {
     }
 
     /// The mount that is being made, begun where nobody has. `Err`: it is made already.
-    fn under_way(self: &Arc<Self>, set: &Arc<ModuleSet>) -> Result<Mounting, SessionMount> {
+    fn under_way(self: &Arc<Self>, set: &Arc<ModuleSet>) -> Result<MountFuture, SessionMount> {
         let mut mounting = self.mounting.lock();
         // Looked at under the lock: whoever made one has put it there before it was let go of.
         if let Some(mounted) = self.current() {

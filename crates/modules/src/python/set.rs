@@ -14,12 +14,12 @@ use toolpost_model::{SessionId, SourceFeed, SourceNotice, ToolFailure, ToolId};
 use toolpost_processes::Children;
 
 use super::{
-    CoreInUse, Isolation, PluginPort, PythonParts,
+    CoreInUse, PluginPort, ProcessIsolation, PythonParts,
     listing::{BridgeToolAddress, ModuleSetListing},
     mounting::GivenUp,
     process::{
-        Blueprint, BridgeExitKind, BridgeExitWatch, BridgeNotice, BridgeProcess, NoAnswer,
-        NotStarted,
+        BridgeExitKind, BridgeExitWatch, BridgeNotice, BridgeProcess, BridgeProcessTemplate,
+        NoAnswer, NotStarted,
     },
     protocol::{
         BridgeInspectReply, BridgeMountReply, BridgeOrder, BridgeUnmountReply, FoundTool,
@@ -38,7 +38,7 @@ const PLUGINS_AGAIN: Duration = Duration::from_millis(500);
 
 pub(super) struct ModuleSet {
     pub(super) name: String,
-    pub(super) blueprint: Blueprint,
+    pub(super) blueprint: BridgeProcessTemplate,
     me: Weak<Self>,
     /// What the first mount brought, and every tool that came with another. It only grows: what one session loses is
     /// lost to that session.
@@ -83,7 +83,7 @@ impl ModuleSet {
         let children = Children::new(Some(launcher), children, workspace);
         let set = Arc::new_cyclic(|me| Self {
             name,
-            blueprint: Blueprint {
+            blueprint: BridgeProcessTemplate {
                 children,
                 modules,
                 settings,
@@ -122,7 +122,7 @@ impl ModuleSet {
     /// The process that a session's mount goes into.
     pub(super) async fn bridge(&self) -> Result<Arc<BridgeProcess>, ToolFailure> {
         let mut shared = self.shared.lock().await;
-        let alone = self.blueprint.settings.isolation == Isolation::Process;
+        let alone = self.blueprint.settings.isolation == ProcessIsolation::Process;
         if let Some(bridge) = shared
             .bridge
             .as_ref()

@@ -97,7 +97,7 @@ pub struct PythonSettings {
     /// What plugins of an A2E host file are told of their host.
     pub plugin_host: PluginHost,
     /// Who shares a process.
-    pub isolation: Isolation,
+    pub isolation: ProcessIsolation,
     /// Which `amplifier_core` modules import.
     pub core: CoreWish,
     /// The interpreter. `None`: the system's own.
@@ -138,7 +138,7 @@ impl Default for PythonSettings {
     fn default() -> Self {
         Self {
             plugin_host: PluginHost::default(),
-            isolation: Isolation::default(),
+            isolation: ProcessIsolation::default(),
             core: CoreWish::default(),
             python: None,
             profile: SandboxProfile::WorkspaceWrite,
@@ -161,7 +161,7 @@ impl Default for PythonSettings {
 /// Who shares a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Isolation {
+pub enum ProcessIsolation {
     /// All sessions: each has mounts of its own in the one process.
     #[default]
     Shared,

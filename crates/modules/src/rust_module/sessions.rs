@@ -12,7 +12,7 @@ use super::{RustModulesState, mounted::MountedSet};
 type RustMountCell = Arc<OnceCell<Arc<MountedSet>>>;
 
 #[derive(Default)]
-pub(super) struct RustMountTable {
+pub(super) struct RustModuleMounts {
     /// Made for the first list.
     first: OnceCell<Arc<MountedSet>>,
     state: Mutex<RustMountTableState>,
@@ -27,7 +27,7 @@ struct RustMountTableState {
     feed: Option<SourceFeed>,
 }
 
-impl RustMountTable {
+impl RustModuleMounts {
     /// The mount that tools are listed from.
     pub(super) async fn first(&self, set: &RustModulesState) -> Arc<MountedSet> {
         Arc::clone(

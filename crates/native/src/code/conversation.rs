@@ -13,8 +13,8 @@ use tokio::{
 
 use super::{
     frame::{
-        CodeHostFrame, CodeRequestAnswer, CodeRunEnd, CodeWorkerFrame, Exception, FrameError,
-        ORDER_BYTES, REPORT_BYTES, RunOrder, decode, encode,
+        CodeHostFrame, CodeRequestAnswer, CodeRunEnd, CodeWorkerFrame, FrameError, ORDER_BYTES,
+        PythonException, REPORT_BYTES, RunOrder, decode, encode,
     },
     inner_calls::InnerCalls,
 };
@@ -50,7 +50,7 @@ pub(super) enum CodeConversationError {
 }
 
 /// One run as the host sees it.
-pub(super) struct Talk {
+pub(super) struct CodeRunConversation {
     pub(super) calls: InnerCalls,
     pub(super) printed: String,
     /// Printed bytes that were not kept.
@@ -98,7 +98,7 @@ impl CodeWorkerConnection {
                 let message =
                     format!("the result has {size} bytes, and code is given {limit} at most");
                 let answer = CodeRequestAnswer::Raise {
-                    kind: Exception::Value,
+                    kind: PythonException::Value,
                     message,
                 };
                 self.queue(&CodeHostFrame::Answer { id, answer })
@@ -147,7 +147,7 @@ impl CodeWorkerConnection {
     }
 }
 
-impl Talk {
+impl CodeRunConversation {
     pub(super) fn new(calls: InnerCalls, printed_bytes: usize) -> Self {
         Self {
             calls,

@@ -58,7 +58,7 @@ pub(super) enum CodeRequestAnswer {
     /// The call failed; the code may catch it.
     Raise {
         /// The exception's Python name.
-        kind: Exception,
+        kind: PythonException,
         message: String,
     },
     /// The call goes on beside the code; its answer comes later under the same id.
@@ -73,7 +73,7 @@ pub(super) enum CodeRequestAnswer {
 
 /// The exceptions that a failed call can raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Exception {
+pub(super) enum PythonException {
     #[serde(rename = "PermissionError")]
     Permission,
     #[serde(rename = "FileNotFoundError")]

@@ -22,7 +22,7 @@ const KEYWORDS: &[&str] = &[
 const LINE_NUMBERS: &str = "line_numbers";
 
 /// The functions of one run.
-pub(super) struct Grants {
+pub(super) struct FunctionGrants {
     functions: BTreeMap<String, ToolFunction>,
     by_id: HashMap<String, String>,
 }
@@ -39,7 +39,7 @@ pub(super) struct ToolFunction {
 
 /// How a function is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum FunctionCallMode {
     /// The code waits for the value.
     Now,
     /// The code goes on and awaits the value later.
@@ -59,7 +59,7 @@ pub(super) enum BindError {
     Twice { tool: String, name: String },
 }
 
-impl Grants {
+impl FunctionGrants {
     /// `callable`: what the session sees. `granted`: the operator's patterns, which name tools exactly. `wanted`: the
     /// request's names, or all.
     pub(super) fn new(
@@ -109,16 +109,29 @@ impl Grants {
     }
 
     /// The function that code means.
-    pub(super) fn find(&self, function: &CodeFunction) -> Option<(&ToolFunction, When)> {
+    pub(super) fn find(
+        &self,
+        function: &CodeFunction,
+    ) -> Option<(&ToolFunction, FunctionCallMode)> {
         match function {
             CodeFunction::Named(name) => self.named(name),
-            CodeFunction::File(tool) => self.file_tool(*tool).map(|granted| (granted, When::Now)),
+            CodeFunction::File(tool) => self
+                .file_tool(*tool)
+                .map(|granted| (granted, FunctionCallMode::Now)),
         }
     }
 
-    fn named(&self, name: &str) -> Option<(&ToolFunction, When)> {
-        let now = self.functions.get(name).map(|granted| (granted, When::Now));
-        now.or_else(|| Some((self.functions.get(name.strip_suffix(LATER)?)?, When::Later)))
+    fn named(&self, name: &str) -> Option<(&ToolFunction, FunctionCallMode)> {
+        let now = self
+            .functions
+            .get(name)
+            .map(|granted| (granted, FunctionCallMode::Now));
+        now.or_else(|| {
+            Some((
+                self.functions.get(name.strip_suffix(LATER)?)?,
+                FunctionCallMode::Later,
+            ))
+        })
     }
 
     fn file_tool(&self, tool: FileTool) -> Option<&ToolFunction> {
@@ -235,7 +248,7 @@ mod tests {
     use serde_json::{Value, json};
     use toolpost_model::{CallableTool, Provenance, ToolId, ToolPattern};
 
-    use super::{Grants, When, identifier};
+    use super::{FunctionCallMode, FunctionGrants, identifier};
     use crate::code::frame::{CodeFunction, FileTool};
 
     fn tool(name: &str, id: &str) -> CallableTool {
@@ -281,7 +294,7 @@ mod tests {
                     .collect::<Vec<_>>()
             };
             let wanted = wanted.map(own);
-            let grants = Grants::new(surface(), &patterns(granted), wanted.as_deref());
+            let grants = FunctionGrants::new(surface(), &patterns(granted), wanted.as_deref());
             assert_eq!(
                 grants.names().collect::<Vec<_>>(),
                 expected,
@@ -312,7 +325,7 @@ mod tests {
 
     #[test]
     fn two_tools_that_only_resemble_a_name_both_go_without() {
-        let grants = Grants::new(
+        let grants = FunctionGrants::new(
             vec![tool("a-b", "a.b"), tool("a.b", "a.c")],
             &patterns(&["*.*"]),
             None,
@@ -322,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_function_is_found_by_name_later_and_as_a_file_tool() {
-        let grants = Grants::new(surface(), &patterns(&["files.read_file"]), None);
+        let grants = FunctionGrants::new(surface(), &patterns(&["files.read_file"]), None);
         let find = |function: CodeFunction| {
             grants
                 .find(&function)
@@ -331,11 +344,11 @@ mod tests {
         let named = |name: &str| find(CodeFunction::Named(name.to_owned()));
         assert_eq!(
             named("read_file"),
-            Some(("read_file".to_owned(), When::Now))
+            Some(("read_file".to_owned(), FunctionCallMode::Now))
         );
         assert_eq!(
             named("read_file_async"),
-            Some(("read_file".to_owned(), When::Later))
+            Some(("read_file".to_owned(), FunctionCallMode::Later))
         );
         assert_eq!(named("write_file"), None);
         assert_eq!(named("_async"), None);
@@ -345,7 +358,7 @@ mod tests {
 
     #[test]
     fn arguments_are_bound_as_python_binds_them() {
-        let grants = Grants::new(surface(), &patterns(&["*.*"]), None);
+        let grants = FunctionGrants::new(surface(), &patterns(&["*.*"]), None);
         let (granted, _) = grants
             .find(&CodeFunction::Named("read_file".to_owned()))
             .unwrap();

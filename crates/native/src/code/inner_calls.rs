@@ -13,8 +13,8 @@ use toolpost_model::{
 };
 
 use super::{
-    frame::{CodeFunction, CodeRequestAnswer, Exception},
-    grants::{Grants, When},
+    frame::{CodeFunction, CodeRequestAnswer, PythonException},
+    grants::{FunctionCallMode, FunctionGrants},
 };
 
 /// How many calls of one run are under way at once at most.
@@ -24,7 +24,7 @@ const AT_ONCE: usize = 8;
 pub(super) struct InnerCalls {
     context: CallContext,
     asked: InnerCallScope,
-    grants: OnceCell<Grants>,
+    grants: OnceCell<FunctionGrants>,
     records: Vec<CallRecord>,
     running: FuturesUnordered<BoxFuture<'static, FinishedInnerCall>>,
     waiting: VecDeque<BoxFuture<'static, FinishedInnerCall>>,
@@ -123,9 +123,9 @@ impl InnerCalls {
 
     /// The functions there are. Gathered at the first question: most code asks none, and a session may see
     /// thousands of tools.
-    pub(super) fn grants(&self) -> &Grants {
+    pub(super) fn grants(&self) -> &FunctionGrants {
         self.grants.get_or_init(|| {
-            Grants::new(
+            FunctionGrants::new(
                 self.context.callable(),
                 &self.asked.granted,
                 self.asked.wanted.as_deref(),
@@ -182,7 +182,7 @@ impl InnerCalls {
             Ok(arguments) => arguments,
             Err(error) => {
                 return Some(CodeRequestAnswer::Raise {
-                    kind: Exception::Type,
+                    kind: PythonException::Type,
                     message: error.to_string(),
                 });
             }
@@ -198,7 +198,7 @@ impl InnerCalls {
             }
         }));
         self.fill_up();
-        (when == When::Later).then_some(CodeRequestAnswer::Pending)
+        (when == FunctionCallMode::Later).then_some(CodeRequestAnswer::Pending)
     }
 
     /// Whether one more call would not wait behind as many as can run.
@@ -297,10 +297,10 @@ fn raise(
         | ErrorClass::ApprovalRejected
         | ErrorClass::SandboxViolation
         | ErrorClass::HookBlocked
-        | ErrorClass::HookFailed => Exception::Permission,
-        ErrorClass::InvalidArguments | ErrorClass::SchemaValidationFailed => Exception::Value,
-        ErrorClass::Timeout => Exception::Timeout,
-        ErrorClass::ExecutionFailed if code == Some("not_found") => Exception::FileNotFound,
+        | ErrorClass::HookFailed => PythonException::Permission,
+        ErrorClass::InvalidArguments | ErrorClass::SchemaValidationFailed => PythonException::Value,
+        ErrorClass::Timeout => PythonException::Timeout,
+        ErrorClass::ExecutionFailed if code == Some("not_found") => PythonException::FileNotFound,
         ErrorClass::ExecutionFailed
         | ErrorClass::UnknownTool
         | ErrorClass::SchemaNotLoaded
@@ -314,7 +314,7 @@ fn raise(
         | ErrorClass::ResultTooLarge
         | ErrorClass::OutcomeUnknown
         | ErrorClass::RequestConflict
-        | ErrorClass::JournalUnavailable => Exception::Runtime,
+        | ErrorClass::JournalUnavailable => PythonException::Runtime,
     };
     let hint = hint
         .map(|hint| format!(" (hint: {hint})"))

@@ -29,19 +29,19 @@ const SWEEP: Duration = Duration::from_secs(30);
 
 /// Whether a worker waits for the next session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spare {
+pub(super) enum SpareWorker {
     Ready,
     None,
 }
 
 /// The workers of a host.
 #[derive(Clone)]
-pub(super) struct Pool(Arc<CodePoolCore>);
+pub(super) struct CodeWorkerPool(Arc<CodePoolCore>);
 
 struct CodePoolCore {
     program: PathBuf,
     memory: u64,
-    wanted: Spare,
+    wanted: SpareWorker,
     state: Mutex<CodePoolState>,
     permits: Arc<Semaphore>,
 }
@@ -51,26 +51,26 @@ struct CodePoolState {
     /// Started and locked down, and nobody's yet.
     spare: Option<WorkerProcess>,
     /// One for the next run of each session.
-    idle: HashMap<SessionId, Idle>,
+    idle: HashMap<SessionId, IdleWorker>,
     refilling: bool,
     sweeping: bool,
 }
 
-struct Idle {
+struct IdleWorker {
     worker: WorkerProcess,
     since: Instant,
 }
 
-/// A worker for one run. Dropped, it is killed; [`Lease::give_back`] keeps it for the session.
-pub(super) struct Lease {
+/// A worker for one run. Dropped, it is killed; [`WorkerLease::give_back`] keeps it for the session.
+pub(super) struct WorkerLease {
     pub(super) worker: WorkerProcess,
     session: SessionId,
-    pool: Pool,
+    pool: CodeWorkerPool,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Pool {
-    pub(super) fn new(program: PathBuf, memory: u64, wanted: Spare) -> Self {
+impl CodeWorkerPool {
+    pub(super) fn new(program: PathBuf, memory: u64, wanted: SpareWorker) -> Self {
         let permits = Arc::new(Semaphore::new(AT_ONCE));
         let pool = Self(Arc::new(CodePoolCore {
             program,
@@ -84,7 +84,7 @@ impl Pool {
     }
 
     /// A worker for a run of this session: the one it had, the spare one, or a new one.
-    pub(super) async fn take(&self, session: &SessionId) -> io::Result<Lease> {
+    pub(super) async fn take(&self, session: &SessionId) -> io::Result<WorkerLease> {
         let permit = Arc::clone(&self.0.permits)
             .acquire_owned()
             .await
@@ -94,7 +94,7 @@ impl Pool {
             Some(worker) => worker,
             None => WorkerProcess::start(&self.0.program, self.0.memory)?,
         };
-        Ok(Lease {
+        Ok(WorkerLease {
             worker,
             session: session.clone(),
             pool: self.clone(),
@@ -108,7 +108,7 @@ impl Pool {
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
-        if self.0.wanted == Spare::None {
+        if self.0.wanted == SpareWorker::None {
             return;
         }
         {
@@ -163,7 +163,7 @@ impl Pool {
                 .and_then(|session| state.idle.remove(&session));
             let former = state.idle.insert(
                 session,
-                Idle {
+                IdleWorker {
                     worker,
                     since: Instant::now(),
                 },
@@ -192,7 +192,7 @@ impl CodePoolCore {
     }
 }
 
-impl Lease {
+impl WorkerLease {
     /// The run is over and the worker well: the session's next run finds it.
     pub(super) fn give_back(self) {
         let Self {

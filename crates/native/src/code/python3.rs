@@ -16,7 +16,7 @@ use toolpost_processes::{ChildProcessSpec, Children, NameWatch, created_paths};
 use toolpost_sandbox::{SandboxedProcess, StderrTarget, Stdin};
 
 use super::{
-    conversation::{CodeConversationError, CodeWorkerConnection, Talk},
+    conversation::{CodeConversationError, CodeRunConversation, CodeWorkerConnection},
     frame::{CodeRunEnd, RunOrder},
     report::{self, CodeStopReason},
     run_code::CodeRunContext,
@@ -43,7 +43,7 @@ pub(super) fn check(children: &Children) -> Result<(), InputRefusal> {
 pub(super) async fn run(
     children: &Children,
     mut order: RunOrder,
-    mut talk: Talk,
+    mut talk: CodeRunConversation,
     run: CodeRunContext,
 ) -> Result<ToolOutput, ToolFailure> {
     order.functions = talk.calls.grants().names().map(str::to_owned).collect();
@@ -112,7 +112,7 @@ async fn stop_of(
 
 fn finish(
     ended: Result<CodeRunEnd, CodeStopReason>,
-    talk: Talk,
+    talk: CodeRunConversation,
     seconds: f64,
 ) -> Result<ToolOutput, ToolFailure> {
     match ended {
@@ -191,7 +191,7 @@ impl PythonOutputBuffer {
         std::future::pending::<()>().await;
     }
 
-    fn into_talk(self, talk: &mut Talk) {
+    fn into_talk(self, talk: &mut CodeRunConversation) {
         talk.printed = String::from_utf8_lossy(&self.kept).into_owned();
         talk.unprinted = self.dropped;
     }

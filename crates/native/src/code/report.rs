@@ -7,10 +7,10 @@ use toolpost_model::{ErrorClass, ResultContent, ToolFailure, ToolOutput, Truncat
 use toolpost_sandbox::CommandExit;
 
 use super::{
-    conversation::{CodeConversationError, Talk},
+    conversation::{CodeConversationError, CodeRunConversation},
     frame::{CodeRunEnd, UncaughtException},
     inner_calls::CallRecord,
-    worker_process::Death,
+    worker_process::WorkerDeath,
 };
 
 /// How many names of functions a hint lists.
@@ -46,7 +46,7 @@ pub(super) enum CodeStopReason {
         seconds: f64,
     },
     Canceled,
-    Died(Death),
+    Died(WorkerDeath),
     Broken(CodeConversationError),
     /// CPython ended in the middle of the code.
     Exited(CommandExit),
@@ -55,7 +55,7 @@ pub(super) enum CodeStopReason {
 /// A run that came to its end.
 pub(super) fn ended(
     ending: CodeRunEnd,
-    talk: Talk,
+    talk: CodeRunConversation,
     seconds: f64,
 ) -> Result<ToolOutput, ToolFailure> {
     let (json, repr, not_json) = match ending {
@@ -105,7 +105,7 @@ pub(super) fn ended(
 }
 
 /// For the model: what was printed, then the value.
-fn text_of(talk: &Talk, json: Option<&Value>, repr: &str) -> String {
+fn text_of(talk: &CodeRunConversation, json: Option<&Value>, repr: &str) -> String {
     let mut text = printed_of(talk);
     match json {
         Some(Value::Null) if text.is_empty() => text.push_str("the code ran and gave nothing back"),
@@ -124,7 +124,7 @@ fn text_of(talk: &Talk, json: Option<&Value>, repr: &str) -> String {
 }
 
 /// What was printed, ending in a line's end, with a word about what is missing.
-fn printed_of(talk: &Talk) -> String {
+fn printed_of(talk: &CodeRunConversation) -> String {
     let mut text = talk.printed.clone();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -138,7 +138,7 @@ fn printed_of(talk: &Talk) -> String {
     text
 }
 
-fn raise(raised: &UncaughtException, talk: &Talk, seconds: f64) -> ToolFailure {
+fn raise(raised: &UncaughtException, talk: &CodeRunConversation, seconds: f64) -> ToolFailure {
     // The interpreter's own words for its limits, which code could also say. It would only fool itself.
     let failure = if raised.kind == "TimeoutError"
         && raised.message.starts_with("time limit exceeded")
@@ -176,7 +176,7 @@ const MEMORY_HINT: &str =
 const SUBSET_HINT: &str = "the embedded interpreter has no generators, no class inheritance and few modules; \
     `language: \"python3\"` is full Python in the sandbox";
 
-fn hint_of(raised: &UncaughtException, talk: &Talk) -> Option<String> {
+fn hint_of(raised: &UncaughtException, talk: &CodeRunConversation) -> Option<String> {
     match raised.kind.as_str() {
         "NameError" => {
             let names: Vec<&str> = talk.calls.grants().names().take(NAMES + 1).collect();
@@ -198,7 +198,7 @@ fn hint_of(raised: &UncaughtException, talk: &Talk) -> Option<String> {
 }
 
 /// A run that had to be ended.
-pub(super) fn failed(stop: &CodeStopReason, talk: &Talk) -> ToolFailure {
+pub(super) fn failed(stop: &CodeStopReason, talk: &CodeRunConversation) -> ToolFailure {
     let failure = match stop {
         CodeStopReason::NotStarted(error) => ToolFailure::new(format!(
             "the process for the code cannot be started: {error}"
@@ -213,12 +213,12 @@ pub(super) fn failed(stop: &CodeStopReason, talk: &Talk) -> ToolFailure {
         CodeStopReason::Canceled => {
             ToolFailure::of(ErrorClass::Canceled, "the code was stopped before its end")
         }
-        CodeStopReason::Died(Death::OutOfMemory) => {
+        CodeStopReason::Died(WorkerDeath::OutOfMemory) => {
             ToolFailure::new("the code used up its memory, and was ended")
                 .code("out_of_memory")
                 .hint(MEMORY_HINT)
         }
-        CodeStopReason::Died(Death::StackOverflow) => {
+        CodeStopReason::Died(WorkerDeath::StackOverflow) => {
             ToolFailure::new("the code nested too deeply, and was ended").code("stack_overflow")
         }
         CodeStopReason::Exited(CommandExit {
@@ -240,7 +240,7 @@ pub(super) fn failed(stop: &CodeStopReason, talk: &Talk) -> ToolFailure {
             ))
             .code("killed")
         }
-        CodeStopReason::Died(Death::Other) => {
+        CodeStopReason::Died(WorkerDeath::Other) => {
             ToolFailure::new(CodeConversationError::Gone.to_string()).code("worker_failed")
         }
         CodeStopReason::Broken(broken @ CodeConversationError::Unfit(_)) => {
@@ -254,7 +254,7 @@ pub(super) fn failed(stop: &CodeStopReason, talk: &Talk) -> ToolFailure {
 }
 
 /// Adds what there is to show all the same. A run that called nothing left nothing behind.
-fn shown(failure: ToolFailure, details: Value, talk: &Talk) -> ToolFailure {
+fn shown(failure: ToolFailure, details: Value, talk: &CodeRunConversation) -> ToolFailure {
     let printed = printed_of(talk);
     ToolFailure {
         content: if printed.is_empty() {

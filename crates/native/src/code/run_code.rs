@@ -13,11 +13,11 @@ use toolpost_model::{
 
 use super::{
     CodeTools,
-    conversation::{CodeConversationError, Talk},
+    conversation::{CodeConversationError, CodeRunConversation},
     frame::{RunLimits, RunOrder},
     grants::is_identifier,
     inner_calls::{InnerCallScope, InnerCalls},
-    pool::Lease,
+    pool::WorkerLease,
     python3,
     report::{self, CodeStopReason, RunResult},
 };
@@ -93,7 +93,7 @@ impl RunCode {
     async fn embedded(
         &self,
         order: RunOrder,
-        mut talk: Talk,
+        mut talk: CodeRunConversation,
         run: CodeRunContext,
     ) -> Result<ToolOutput, ToolFailure> {
         let taken = tokio::select! {
@@ -143,7 +143,7 @@ impl CodeRunContext {
 }
 
 /// What became of a worker that no longer talks sense.
-async fn corpse(lease: Lease, broken: CodeConversationError) -> CodeStopReason {
+async fn corpse(lease: WorkerLease, broken: CodeConversationError) -> CodeStopReason {
     let worker = lease.into_worker();
     match broken {
         CodeConversationError::Gone => CodeStopReason::Died(worker.autopsy().await),
@@ -292,7 +292,7 @@ impl Tool for RunCode {
             functions: Vec::new(),
             limits,
         };
-        let talk = Talk::new(calls, PRINTED_BYTES);
+        let talk = CodeRunConversation::new(calls, PRINTED_BYTES);
         let run = CodeRunContext {
             context: call.context,
             until,

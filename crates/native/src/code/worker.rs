@@ -18,7 +18,7 @@ use rustix::{
     stdio::stdin,
 };
 
-use self::{gauge::Gauge, outlet::CodeHostConnection};
+use self::{gauge::MemoryGauge, outlet::CodeHostConnection};
 use super::frame::{CodeHostFrame, CodeWorkerFrame};
 
 /// The argument that makes a program a worker.
@@ -47,7 +47,7 @@ fn work(memory: u64) -> ! {
     let Ok(socket) = stdin().try_clone_to_owned() else {
         process::exit(1)
     };
-    let mut outlet = CodeHostConnection::new(UnixStream::from(socket), Gauge::new());
+    let mut outlet = CodeHostConnection::new(UnixStream::from(socket), MemoryGauge::new());
     raise_stack_limit();
     match toolpost_sandbox::lock_down(memory.saturating_add(HEADROOM_BYTES)) {
         // Without Landlock the filter alone keeps files closed, which it does.

@@ -31,7 +31,7 @@ pub(super) struct WorkerProcess {
 
 /// How a worker died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Death {
+pub(super) enum WorkerDeath {
     OutOfMemory,
     StackOverflow,
     Other,
@@ -68,7 +68,7 @@ impl WorkerProcess {
 
     /// Ends it, and tells how it had died if it was dead already. What it says of itself is only good for a
     /// message.
-    pub(super) async fn autopsy(mut self) -> Death {
+    pub(super) async fn autopsy(mut self) -> WorkerDeath {
         let _ = self.child.kill().await;
         let mut words = Vec::new();
         if let Some(stderr) = self.stderr.take() {
@@ -76,11 +76,11 @@ impl WorkerProcess {
         }
         let words = String::from_utf8_lossy(&words);
         if words.contains("memory allocation of") {
-            Death::OutOfMemory
+            WorkerDeath::OutOfMemory
         } else if words.contains("overflowed its stack") {
-            Death::StackOverflow
+            WorkerDeath::StackOverflow
         } else {
-            Death::Other
+            WorkerDeath::Other
         }
     }
 }

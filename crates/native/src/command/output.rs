@@ -12,8 +12,8 @@ use toolpost_processes::rendered;
 
 use super::declaration::{CommandDeclaration, CommandOutputFormat};
 use crate::shell::{
-    FinishedProcessRun, OutputLog, OutputSource, ProcessOrigin, ProcessRunReport,
-    ProcessRunSummary, Processes, ShownLimits, add_line, ending, shown,
+    BackgroundProcesses, FinishedProcessRun, OutputLog, OutputSource, ProcessOrigin,
+    ProcessRunReport, ProcessRunSummary, ShownLimits, add_line, ending, shown,
 };
 
 /// Most bytes taken where the operator does not say.
@@ -53,7 +53,7 @@ pub(super) fn schema(output: CommandOutputFormat) -> Option<Value> {
 pub(super) struct FinishedCommandRun<'w> {
     pub(super) ran: &'w FinishedProcessRun<'w>,
     pub(super) errors: &'w OutputLog,
-    pub(super) kept_for: (&'w CallContext, &'w Processes, ProcessOrigin),
+    pub(super) kept_for: (&'w CallContext, &'w BackgroundProcesses, ProcessOrigin),
 }
 
 impl FinishedCommandRun<'_> {

@@ -25,12 +25,12 @@ use super::{
     output::{self, FinishedCommandRun},
     schema,
     template::ArgumentTemplate,
-    values::{ParameterValidator, Values},
+    values::{ParameterValidator, ParameterValues},
 };
 use crate::{
     declaration::risk_of,
-    files::{Touch, change_effects, read_effects},
-    shell::{ProcessOrigin, ProcessOutputPipe, Processes, StartedProcess, run_to_end},
+    files::{PathChange, change_effects, read_effects},
+    shell::{BackgroundProcesses, ProcessOrigin, ProcessOutputPipe, StartedProcess, run_to_end},
 };
 
 /// The end of time for a command: the host's deadline comes first.
@@ -43,14 +43,14 @@ pub(super) struct CommandTool {
     stdin: Option<ArgumentTemplate>,
     parameters: BTreeMap<String, ParameterValidator>,
     children: Arc<Children>,
-    processes: Arc<Processes>,
+    processes: Arc<BackgroundProcesses>,
 }
 
 impl CommandTool {
     pub(super) fn new(
         declaration: CommandDeclaration,
         children: Arc<Children>,
-        processes: Arc<Processes>,
+        processes: Arc<BackgroundProcesses>,
     ) -> Result<Self, CommandError> {
         let name = declaration.name.clone();
         Self::read(declaration, children, processes).map_err(|problem| CommandError {
@@ -62,7 +62,7 @@ impl CommandTool {
     fn read(
         declaration: CommandDeclaration,
         children: Arc<Children>,
-        processes: Arc<Processes>,
+        processes: Arc<BackgroundProcesses>,
     ) -> Result<Self, CommandProblem> {
         let name = &declaration.name;
         let callable = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
@@ -125,8 +125,8 @@ impl CommandTool {
         })
     }
 
-    fn values(&self, input: &CallInput) -> Result<Values<'_>, InputRefusal> {
-        let values = Values::read(&self.parameters, input.arguments().value())?;
+    fn values(&self, input: &CallInput) -> Result<ParameterValues<'_>, InputRefusal> {
+        let values = ParameterValues::read(&self.parameters, input.arguments().value())?;
         values.check_sizes(&self.argv, self.stdin.as_ref())?;
         values.check_dashes(&self.argv)?;
         values.check_paths(self.children.workspace())?;
@@ -153,7 +153,7 @@ impl CommandTool {
 
     async fn start(
         &self,
-        values: &Values<'_>,
+        values: &ParameterValues<'_>,
         directory: PathBuf,
         context: &CallContext,
     ) -> Result<StartedProcess, ToolFailure> {
@@ -262,7 +262,9 @@ impl Tool for CommandTool {
                     uses: [effects.uses, read_effects(workspace, given)?.uses].concat(),
                     ..effects
                 },
-                false => change_effects(workspace, effects, Touch::content(given).revealing())?,
+                false => {
+                    change_effects(workspace, effects, PathChange::content(given).revealing())?
+                }
             };
         }
         // What it writes beside its paths nobody knows, so without any it runs alone in its session.

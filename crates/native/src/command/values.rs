@@ -157,12 +157,12 @@ fn in_bounds(
 }
 
 /// The values of one call, by parameter. A flag that is not set, and a parameter that is not given, have none.
-pub(super) struct Values<'p> {
+pub(super) struct ParameterValues<'p> {
     parameters: &'p BTreeMap<String, ParameterValidator>,
     texts: BTreeMap<&'p str, String>,
 }
 
-impl<'p> Values<'p> {
+impl<'p> ParameterValues<'p> {
     /// Reads the values of a call. No I/O.
     pub(super) fn read(
         parameters: &'p BTreeMap<String, ParameterValidator>,

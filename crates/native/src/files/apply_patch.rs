@@ -18,7 +18,7 @@ use self::{
     plan::PatchError,
     report::PatchResult,
 };
-use super::{Touch, change_effects, declare, with_repositories};
+use super::{PathChange, change_effects, declare, with_repositories};
 use crate::workspace_tool::WorkspaceTool;
 
 pub(super) struct ApplyPatch;
@@ -79,12 +79,12 @@ impl WorkspaceTool for ApplyPatch {
         let patch = Patch::parse(arguments.patch).ok()?;
         let mut effects = Effects::of(EffectClass::Write);
         for file in &patch.files {
-            let new = |path| Touch::content(path).with_directories(true);
-            let gone = |path| Touch::name(path).revealing();
+            let new = |path| PathChange::content(path).with_directories(true);
+            let gone = |path| PathChange::name(path).revealing();
             let (touch, second) = match &file.change {
                 FilePatchAction::Add { .. } => (new(file.path), None),
                 FilePatchAction::Update { move_to: None, .. } => {
-                    (Touch::content(file.path).revealing(), None)
+                    (PathChange::content(file.path).revealing(), None)
                 }
                 FilePatchAction::Update {
                     move_to: Some(target),

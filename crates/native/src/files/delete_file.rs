@@ -17,7 +17,7 @@ use toolpost_processes::{
 };
 
 use self::sweep::DeleteError;
-use super::{Touch, change_effects, declare, entry_type::EntryType, with_cautions};
+use super::{PathChange, change_effects, declare, entry_type::EntryType, with_cautions};
 use crate::workspace_tool::WorkspaceTool;
 
 pub(super) struct DeleteFile;
@@ -70,7 +70,7 @@ impl WorkspaceTool for DeleteFile {
     }
 
     fn effects(workspace: &Workspace, arguments: &Arguments<'_>) -> Option<Effects> {
-        let touch = Touch::name(arguments.path);
+        let touch = PathChange::name(arguments.path);
         let effects = change_effects(workspace, Effects::of(EffectClass::Write), touch)?;
         match ExistingPathEntry::locate(workspace, arguments.path, |_| false) {
             Ok(named) if named.is_directory() && arguments.recursive => {

@@ -10,11 +10,13 @@ use toolpost_model::{
 };
 use toolpost_processes::{LastLink, StopSign, Workspace, shown};
 
-use self::replacement::{EditedText, ExchangeError, Mismatch, Occurrences, TextReplacement};
+use self::replacement::{
+    EditMismatch, EditedText, ExchangeError, ReplacedOccurrences, TextReplacement,
+};
 use super::{
-    Touch, change_effects, check_digest, declare, diff,
+    PathChange, change_effects, check_digest, declare, diff,
     writing::{
-        CONTENT_BYTES, IfMissing, OldContentNeed, Taking, WriteError, WriteTarget,
+        CONTENT_BYTES, IfMissing, OldContentNeed, ReplaceCondition, WriteError, WriteTarget,
         WriteTargetRequest, WrittenFile,
     },
 };
@@ -64,7 +66,10 @@ enum EditError {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error("`old_string` {mismatch} in `{}`", shown(.path))]
-    Mismatch { path: String, mismatch: Mismatch },
+    Mismatch {
+        path: String,
+        mismatch: EditMismatch,
+    },
     #[error("`{}` would have {bytes} bytes, the limit is {CONTENT_BYTES}", shown(.path))]
     Grows { path: String, bytes: u64 },
 }
@@ -127,7 +132,7 @@ impl WorkspaceTool for EditFile {
         change_effects(
             workspace,
             Effects::of(EffectClass::Write),
-            Touch::content(arguments.path).revealing(),
+            PathChange::content(arguments.path).revealing(),
         )
     }
 
@@ -159,9 +164,9 @@ fn edit(
     let text = target.old.as_ref().and_then(|old| old.text());
     let text = text.ok_or_else(|| WriteError::NotText { path: path.clone() })?;
     let which = if arguments.replace_all {
-        Occurrences::All
+        ReplacedOccurrences::All
     } else {
-        Occurrences::Only
+        ReplacedOccurrences::Only
     };
     let exchange = TextReplacement {
         old: arguments.old_string,
@@ -177,7 +182,7 @@ fn edit(
         })?;
     let mut written = target
         .stage(edited.text.as_bytes(), stop)?
-        .commit(Taking::Unchanged, stop)?;
+        .commit(ReplaceCondition::Unchanged, stop)?;
     std::mem::replace(&mut written.durable, Ok(()))?;
     Ok((written, edited))
 }

@@ -37,7 +37,8 @@ pub(super) struct Arguments<'a> {
 
 /// What is known of a path.
 #[derive(Serialize, JsonSchema)]
-struct Info {
+#[schemars(rename = "Info")]
+struct PathInfo {
     /// Relative to the workspace and without links.
     path: String,
     /// What it is, after links.
@@ -59,7 +60,7 @@ impl WorkspaceTool for FileInfo {
     type Arguments<'a> = Arguments<'a>;
 
     fn declaration(_: &Workspace) -> Declaration {
-        let mut declaration = declare::<Arguments<'_>, Info>(
+        let mut declaration = declare::<Arguments<'_>, PathInfo>(
             "file_info",
             "Tells what a path is: type, size, permissions, time of the last change and, for a file, the SHA-256 of \
              its content.",
@@ -92,7 +93,7 @@ impl WorkspaceTool for FileInfo {
     }
 }
 
-fn info(workspace: &Workspace, given: &str, stop: &StopSign) -> Result<Info, FileReadError> {
+fn info(workspace: &Workspace, given: &str, stop: &StopSign) -> Result<PathInfo, FileReadError> {
     let (place, found) = stop.locate_readable(workspace, given)?;
     let path = relative(&place).0.into_owned();
     match found {
@@ -107,7 +108,7 @@ fn info(workspace: &Workspace, given: &str, stop: &StopSign) -> Result<Info, Fil
         }
         ReadableTarget::Entry { parent, name, .. } => {
             let (mut file, stat) = open_regular(&parent, &name, given)?;
-            let mut reporter = Reporter::new(size_of(&stat), stop);
+            let mut reporter = ProgressReporter::new(size_of(&stat), stop);
             let limit = match size_of(&stat) {
                 0 => UNSIZED_BYTES,
                 size => size,
@@ -123,9 +124,9 @@ fn size_of(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-fn describe(path: String, stat: &Stat, sha256: Option<String>) -> Info {
+fn describe(path: String, stat: &Stat, sha256: Option<String>) -> PathInfo {
     let nanoseconds = i32::try_from(stat.st_mtime_nsec).unwrap_or(0);
-    Info {
+    PathInfo {
         path,
         entry_type: EntryType::of(FileType::from_raw_mode(stat.st_mode)),
         size: size_of(stat),
@@ -138,14 +139,14 @@ fn describe(path: String, stat: &Stat, sha256: Option<String>) -> Info {
 }
 
 /// Tells progress in steps that are worth telling.
-struct Reporter<'s> {
+struct ProgressReporter<'s> {
     total: u64,
     step: u64,
     next: u64,
     stop: &'s StopSign,
 }
 
-impl<'s> Reporter<'s> {
+impl<'s> ProgressReporter<'s> {
     fn new(total: u64, stop: &'s StopSign) -> Self {
         let step = total.div_ceil(PROGRESS_EVENTS).max(PROGRESS_BYTES);
         Self {
@@ -172,7 +173,7 @@ impl<'s> Reporter<'s> {
     }
 }
 
-fn output(info: &Info) -> Result<ToolOutput, serde_json::Error> {
+fn output(info: &PathInfo) -> Result<ToolOutput, serde_json::Error> {
     let mut lines = vec![
         format!("path: {}", visible_line(&info.path)),
         format!("type: {}", info.entry_type.as_str()),

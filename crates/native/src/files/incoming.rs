@@ -7,9 +7,9 @@ use toolpost_model::{Effects, InputRefusal, ToolFailure};
 use toolpost_processes::{LastLink, PathRefusal, StopSign, Workspace, shown};
 
 use super::{
-    Touch, change_effects,
+    PathChange, change_effects,
     writing::{
-        IfMissing, IncrementalFileWrite, OldContentNeed, Taking, WriteError, WriteTarget,
+        IfMissing, IncrementalFileWrite, OldContentNeed, ReplaceCondition, WriteError, WriteTarget,
         WriteTargetRequest,
     },
 };
@@ -54,7 +54,7 @@ pub(crate) fn incoming_effects(
     change_effects(
         workspace,
         effects,
-        Touch::content(path).with_directories(true),
+        PathChange::content(path).with_directories(true),
     )
 }
 
@@ -87,7 +87,7 @@ impl IncomingFile {
         let written = self
             .0
             .finish()
-            .and_then(|staged| staged.commit(Taking::Any, stop));
+            .and_then(|staged| staged.commit(ReplaceCondition::Any, stop));
         let written = written.map_err(after_the_exchange)?;
         let created = written.created();
         written.durable.map_err(after_the_exchange)?;

@@ -13,7 +13,7 @@ use toolpost_processes::{
 };
 
 use self::rename::MoveError;
-use super::{Touch, change_effects, declare, entry_type::EntryType, with_cautions};
+use super::{PathChange, change_effects, declare, entry_type::EntryType, with_cautions};
 use crate::workspace_tool::WorkspaceTool;
 
 pub(super) struct MoveFile;
@@ -88,8 +88,12 @@ impl WorkspaceTool for MoveFile {
 
     fn effects(workspace: &Workspace, arguments: &Arguments<'_>) -> Option<Effects> {
         let effects = Effects::of(EffectClass::Write);
-        let effects = change_effects(workspace, effects, Touch::name(arguments.from).revealing())?;
-        let to = Touch::name(arguments.to).with_directories(arguments.create_directories);
+        let effects = change_effects(
+            workspace,
+            effects,
+            PathChange::name(arguments.from).revealing(),
+        )?;
+        let to = PathChange::name(arguments.to).with_directories(arguments.create_directories);
         let effects = change_effects(workspace, effects, to)?;
         let Ok(from) = ExistingPathEntry::locate(workspace, arguments.from, |_| false) else {
             return Some(effects);

@@ -9,9 +9,9 @@ use toolpost_model::{
 use toolpost_processes::{LastLink, StopSign, Workspace, shown};
 
 use super::{
-    Touch, change_effects, check_digest, declare, diff,
+    PathChange, change_effects, check_digest, declare, diff,
     writing::{
-        CONTENT_BYTES, IfMissing, OldContentNeed, Taking, WriteError, WriteTarget,
+        CONTENT_BYTES, IfMissing, OldContentNeed, ReplaceCondition, WriteError, WriteTarget,
         WriteTargetRequest, WrittenFile,
     },
 };
@@ -100,7 +100,8 @@ impl WorkspaceTool for WriteFile {
     }
 
     fn effects(workspace: &Workspace, arguments: &Arguments<'_>) -> Option<Effects> {
-        let touch = Touch::content(arguments.path).with_directories(arguments.create_directories);
+        let touch =
+            PathChange::content(arguments.path).with_directories(arguments.create_directories);
         // A digest that fits tells what is in the file.
         let touch = if arguments.expected_sha256.is_some() {
             touch.revealing()
@@ -133,8 +134,8 @@ fn write(
     stop: &StopSign,
 ) -> Result<WrittenFile, WriteError> {
     let (wish, taking) = match arguments.expected_sha256 {
-        Some(_) => (OldContentNeed::Digest, Taking::Unchanged),
-        None => (OldContentNeed::IfCheap, Taking::Any),
+        Some(_) => (OldContentNeed::Digest, ReplaceCondition::Unchanged),
+        None => (OldContentNeed::IfCheap, ReplaceCondition::Any),
     };
     let missing = match arguments.create_directories {
         true => IfMissing::CreateDirectories,

@@ -22,12 +22,12 @@ use toolpost_processes::{
     LastLink, PathError, PathTarget, StopSign, Workspace, digest, relative, special, sync_directory,
 };
 
-use self::temporary::Temporary;
+use self::temporary::TemporaryFile;
 pub(super) use self::{
     error::WriteError,
     made_directories::MadeDirectories,
     old_file::{OldContentNeed, OldFile},
-    removal::{Removal, RemovedFile},
+    removal::{FileRemoval, RemovedFile},
 };
 
 /// Most content taken or changed in one call.
@@ -37,7 +37,7 @@ const COPIED_BYTES: usize = 256 * 1024;
 
 /// What may have the name at the last moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taking {
+pub(super) enum ReplaceCondition {
     /// Whatever has the name by now.
     Any,
     /// The very file that was examined, unchanged; or nothing, where there was nothing.
@@ -242,12 +242,12 @@ impl WriteTarget {
         self.finish(temporary, digest::of_bytes(content))
     }
 
-    fn temporary(&self) -> Result<Temporary, WriteError> {
+    fn temporary(&self) -> Result<TemporaryFile, WriteError> {
         let mode = Mode::from_raw_mode(self.new_mode.bits() | 0o022);
-        Temporary::new(&self.parent, &self.name, mode).map_err(|error| self.failed(error))
+        TemporaryFile::new(&self.parent, &self.name, mode).map_err(|error| self.failed(error))
     }
 
-    fn finish(self, temporary: Temporary, sha256: String) -> Result<StagedFile, WriteError> {
+    fn finish(self, temporary: TemporaryFile, sha256: String) -> Result<StagedFile, WriteError> {
         self.dress(&temporary).map_err(|error| self.failed(error))?;
         temporary.sync().map_err(|error| self.failed(error))?;
         Ok(StagedFile {
@@ -266,7 +266,7 @@ impl WriteTarget {
 
     /// Gives the new file the old one's owner and mode, without the bits that lend its owner's rights to others:
     /// the content they were granted to is gone.
-    fn dress(&self, temporary: &Temporary) -> Result<(), Errno> {
+    fn dress(&self, temporary: &TemporaryFile) -> Result<(), Errno> {
         let file = temporary.file();
         let fresh = fstat(file)?;
         let mode = match self.old.as_ref().map(|old| old.stat).or(self.like) {
@@ -302,7 +302,7 @@ impl WriteTarget {
 /// New content that comes in pieces.
 pub(super) struct IncrementalFileWrite {
     /// Goes before the directories that were made for it.
-    temporary: Temporary,
+    temporary: TemporaryFile,
     target: WriteTarget,
     hasher: Sha256,
     bytes: u64,
@@ -339,26 +339,30 @@ impl IncrementalFileWrite {
 /// New content that only has to take the name over.
 pub(super) struct StagedFile {
     /// Goes before the directories that were made for it.
-    temporary: Temporary,
+    temporary: TemporaryFile,
     pub(super) target: WriteTarget,
     pub(super) sha256: String,
 }
 
 impl StagedFile {
     /// Makes the new content visible.
-    pub(super) fn commit(self, taking: Taking, stop: &StopSign) -> Result<WrittenFile, WriteError> {
+    pub(super) fn commit(
+        self,
+        taking: ReplaceCondition,
+        stop: &StopSign,
+    ) -> Result<WrittenFile, WriteError> {
         stop.check()?;
         self.commit_now(taking)
     }
 
-    fn commit_now(mut self, taking: Taking) -> Result<WrittenFile, WriteError> {
+    fn commit_now(mut self, taking: ReplaceCondition) -> Result<WrittenFile, WriteError> {
         let target = &self.target;
-        if taking == Taking::Unchanged {
+        if taking == ReplaceCondition::Unchanged {
             target.require_unchanged()?;
         }
         let placed = match (taking, &target.old) {
-            (Taking::Unchanged, None) => self.temporary.take_new(&target.name),
-            (Taking::Unchanged, Some(_)) | (Taking::Any, _) => {
+            (ReplaceCondition::Unchanged, None) => self.temporary.take_new(&target.name),
+            (ReplaceCondition::Unchanged, Some(_)) | (ReplaceCondition::Any, _) => {
                 self.temporary.take_over(&target.name)
             }
         };
@@ -412,7 +416,12 @@ impl WrittenFile {
             return Err(WriteError::ChangedMeanwhile { path: target.path });
         }
         match target.old.as_ref().map(|old| old.content.clone()) {
-            Some(Some(content)) => target.stage_now(&content)?.commit_now(Taking::Any)?.durable,
+            Some(Some(content)) => {
+                target
+                    .stage_now(&content)?
+                    .commit_now(ReplaceCondition::Any)?
+                    .durable
+            }
             // Only files that were read whole are changed together with others.
             Some(None) => Err(WriteError::ChangedMeanwhile { path: target.path }),
             None => {

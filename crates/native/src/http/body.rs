@@ -9,7 +9,7 @@ use toolpost_processes::{HttpError, HttpExchangeDeadline};
 const REPORT_EVERY: u64 = 1024 * 1024;
 
 /// A body that is being read.
-pub(super) struct Incoming<'a> {
+pub(super) struct IncomingBody<'a> {
     response: Response,
     host: String,
     deadline: HttpExchangeDeadline,
@@ -32,7 +32,7 @@ pub(super) struct HttpResponseBody {
 
 /// What becomes of a body beyond the limit.
 #[derive(Clone, Copy)]
-pub(super) enum Beyond<'k> {
+pub(super) enum BodyOverflow<'k> {
     /// It is not read: nobody asked for it.
     LeaveIt,
     /// The whole is kept, up to so many bytes.
@@ -63,7 +63,7 @@ async fn begin(
     Ok(sink)
 }
 
-impl<'a> Incoming<'a> {
+impl<'a> IncomingBody<'a> {
     pub(super) fn new(
         response: Response,
         deadline: HttpExchangeDeadline,
@@ -112,7 +112,7 @@ impl<'a> Incoming<'a> {
     pub(super) async fn read(
         mut self,
         limit: u64,
-        beyond: Beyond<'_>,
+        beyond: BodyOverflow<'_>,
     ) -> Result<HttpResponseBody, HttpError> {
         let announced = self.expected;
         let mut bytes = Vec::new();
@@ -123,8 +123,8 @@ impl<'a> Incoming<'a> {
             if chunk.len() > room {
                 bytes.extend_from_slice(&chunk[..room]);
                 let kept = match beyond {
-                    Beyond::LeaveIt => None,
-                    Beyond::Keep { media_type, most } => {
+                    BodyOverflow::LeaveIt => None,
+                    BodyOverflow::Keep { media_type, most } => {
                         self.keep(&bytes, &chunk[room..], media_type, most).await
                     }
                 };

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use toolpost_model::CallContext;
 use toolpost_processes::{
-    Clients, Credential, HttpError, HttpExchangeDeadline, HttpTarget, MAX_REDIRECTS,
+    Credential, HttpClients, HttpError, HttpExchangeDeadline, HttpTarget, MAX_REDIRECTS,
     NetworkSettings, same_origin,
 };
 
@@ -25,12 +25,12 @@ pub(super) struct OutgoingHttpRequest<'a> {
     pub(super) body: Option<Vec<u8>>,
     /// The header's value is there once the secret was revealed.
     pub(super) credential: Option<(&'a Credential, Option<HeaderValue>)>,
-    pub(super) redirects: Redirects,
+    pub(super) redirects: RedirectPolicy,
 }
 
 /// Whether redirects are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Redirects {
+pub(super) enum RedirectPolicy {
     /// Up to [`MAX_REDIRECTS`] of them.
     Follow,
     /// They are answers like others.
@@ -41,14 +41,15 @@ pub(super) enum Redirects {
 pub(super) struct HttpResponseHead {
     pub(super) response: Response,
     pub(super) target: HttpTarget,
-    pub(super) hops: Vec<Hop>,
+    pub(super) hops: Vec<RedirectHop>,
     /// Why the last answer, although a redirect, was not followed.
     pub(super) stopped_because: Option<String>,
 }
 
 /// A redirect that was followed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(super) struct Hop {
+#[schemars(rename = "Hop")]
+pub(super) struct RedirectHop {
     /// The status that said so.
     pub(super) status: u16,
     /// Where it led.
@@ -57,13 +58,13 @@ pub(super) struct Hop {
 
 /// Sends the request, follows what is to be followed, and gives the head of the last answer.
 pub(super) async fn run(
-    clients: &Clients,
+    clients: &HttpClients,
     settings: &NetworkSettings,
     mut outgoing: OutgoingHttpRequest<'_>,
     deadline: HttpExchangeDeadline,
     context: &CallContext,
 ) -> Result<HttpResponseHead, HttpError> {
-    let mut hops: Vec<Hop> = Vec::new();
+    let mut hops: Vec<RedirectHop> = Vec::new();
     let mut seen: HashSet<(Method, Url)> = HashSet::new();
     loop {
         seen.insert((outgoing.method.clone(), outgoing.target.url.clone()));
@@ -71,12 +72,14 @@ pub(super) async fn run(
             .await
             .map_err(|error| later(error, &hops))?;
         let step = match outgoing.redirects {
-            Redirects::Follow => next(&outgoing, &response).map_err(|error| later(error, &hops))?,
-            Redirects::Show => Next::Stay(None),
+            RedirectPolicy::Follow => {
+                next(&outgoing, &response).map_err(|error| later(error, &hops))?
+            }
+            RedirectPolicy::Show => RedirectStep::Stay(None),
         };
         let (url, keep_body) = match step {
-            Next::Go { url, keep_body } => (url, keep_body),
-            Next::Stay(stopped_because) => {
+            RedirectStep::Go { url, keep_body } => (url, keep_body),
+            RedirectStep::Stay(stopped_because) => {
                 return Ok(HttpResponseHead {
                     response,
                     target: outgoing.target,
@@ -94,7 +97,7 @@ pub(super) async fn run(
                 to,
             });
         }
-        hops.push(Hop {
+        hops.push(RedirectHop {
             status: response.status().as_u16(),
             to: to.clone(),
         });
@@ -156,7 +159,7 @@ impl<'a> OutgoingHttpRequest<'a> {
 }
 
 async fn send(
-    clients: &Clients,
+    clients: &HttpClients,
     outgoing: &OutgoingHttpRequest<'_>,
     deadline: HttpExchangeDeadline,
 ) -> Result<Response, HttpError> {
@@ -172,7 +175,7 @@ async fn send(
 }
 
 /// An error at this hop: behind a redirect it says so.
-fn later(error: HttpError, hops: &[Hop]) -> HttpError {
+fn later(error: HttpError, hops: &[RedirectHop]) -> HttpError {
     match hops {
         [] => error,
         [..] => HttpError::Redirected(Box::new(error)),
@@ -185,13 +188,16 @@ enum KeepBody {
     No,
 }
 
-enum Next {
+enum RedirectStep {
     Go { url: Url, keep_body: KeepBody },
     Stay(Option<String>),
 }
 
 /// Where the answer leads.
-fn next(outgoing: &OutgoingHttpRequest<'_>, response: &Response) -> Result<Next, HttpError> {
+fn next(
+    outgoing: &OutgoingHttpRequest<'_>,
+    response: &Response,
+) -> Result<RedirectStep, HttpError> {
     let from = &outgoing.target.url;
     let keep_body = match response.status() {
         // What everybody does, and what the standard allows: a POST becomes a GET.
@@ -204,10 +210,10 @@ fn next(outgoing: &OutgoingHttpRequest<'_>, response: &Response) -> Result<Next,
         | StatusCode::FOUND
         | StatusCode::TEMPORARY_REDIRECT
         | StatusCode::PERMANENT_REDIRECT => KeepBody::Yes,
-        _ => return Ok(Next::Stay(None)),
+        _ => return Ok(RedirectStep::Stay(None)),
     };
     let Some(location) = response.headers().get(LOCATION) else {
-        return Ok(Next::Stay(None));
+        return Ok(RedirectStep::Stay(None));
     };
     let bad = || HttpError::BadLocation {
         from: from.to_string(),
@@ -228,9 +234,9 @@ fn next(outgoing: &OutgoingHttpRequest<'_>, response: &Response) -> Result<Next,
              that is meant",
             outgoing.method
         );
-        return Ok(Next::Stay(Some(because)));
+        return Ok(RedirectStep::Stay(Some(because)));
     }
-    Ok(Next::Go { url, keep_body })
+    Ok(RedirectStep::Go { url, keep_body })
 }
 
 /// The media type an answer says it has, without parameters and in lower case, and its `charset`.

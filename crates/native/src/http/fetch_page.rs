@@ -33,9 +33,9 @@ use self::{
 };
 use super::{
     HttpToolNetwork,
-    body::{Beyond, Incoming},
+    body::{BodyOverflow, IncomingBody},
     charset, check_seconds, declare,
-    exchange::{self, HttpResponseHead, OutgoingHttpRequest, Redirects, media_type},
+    exchange::{self, HttpResponseHead, OutgoingHttpRequest, RedirectPolicy, media_type},
     key,
 };
 use crate::arguments::{checked_arguments, read_arguments};
@@ -148,7 +148,7 @@ impl FetchPage {
             headers,
             body: None,
             credential: None,
-            redirects: Redirects::Follow,
+            redirects: RedirectPolicy::Follow,
         };
         let HttpToolNetwork { settings, clients } = &*self.network;
         let arrived = exchange::run(clients, settings, outgoing, deadline, &context).await;
@@ -157,9 +157,9 @@ impl FetchPage {
         } = arrived.map_err(HttpError::into_failure)?;
         let status = response.status();
         let (said, label) = media_type(response.headers());
-        let incoming = Incoming::new(response, deadline, &context);
+        let incoming = IncomingBody::new(response, deadline, &context);
         let body = incoming
-            .read(settings.max_body_bytes, Beyond::LeaveIt)
+            .read(settings.max_body_bytes, BodyOverflow::LeaveIt)
             .await
             .map_err(HttpError::into_failure)?;
         if !charset::is_text(said.as_deref(), label.as_deref(), &body.bytes) {

@@ -19,9 +19,9 @@ use self::{
 };
 use super::{
     HttpToolNetwork,
-    body::{self, Beyond, Incoming},
+    body::{self, BodyOverflow, IncomingBody},
     check_seconds, declare,
-    exchange::{self, HttpResponseHead, OutgoingHttpRequest, Redirects},
+    exchange::{self, HttpResponseHead, OutgoingHttpRequest, RedirectPolicy},
     key,
 };
 use crate::{
@@ -59,8 +59,8 @@ impl HttpRequest {
             });
         }
         let redirects = match arguments.follow_redirects {
-            true => Redirects::Follow,
-            false => Redirects::Show,
+            true => RedirectPolicy::Follow,
+            false => RedirectPolicy::Show,
         };
         let credential = credential.map(|credential| (credential, None));
         Ok(OutgoingHttpRequest {
@@ -110,7 +110,7 @@ impl HttpRequest {
             // What an error says is for the caller and not for the file.
             Some(saving) if response.status().is_success() => {
                 let saved = saving
-                    .run(Incoming::new(response, deadline, &context), deadline)
+                    .run(IncomingBody::new(response, deadline, &context), deadline)
                     .await?;
                 answer.saved(saved)
             }
@@ -127,15 +127,15 @@ impl HttpRequest {
                 let media_type = answer.media_type().to_owned();
                 // Whoever says how much is wanted wants no more.
                 let beyond = match arguments.max_bytes {
-                    Some(_) => Beyond::LeaveIt,
+                    Some(_) => BodyOverflow::LeaveIt,
                     // It has no end.
-                    None if media_type == "text/event-stream" => Beyond::LeaveIt,
-                    None => Beyond::Keep {
+                    None if media_type == "text/event-stream" => BodyOverflow::LeaveIt,
+                    None => BodyOverflow::Keep {
                         media_type: &media_type,
                         most: settings.max_saved_bytes,
                     },
                 };
-                let body = Incoming::new(response, deadline, &context)
+                let body = IncomingBody::new(response, deadline, &context)
                     .read(limit, beyond)
                     .await;
                 let mut body = body.map_err(HttpError::into_failure)?;

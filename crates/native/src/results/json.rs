@@ -68,7 +68,7 @@ pub(super) fn find(
         met: RefCell::new(None),
     };
     let mut json = serde_json::Deserializer::from_reader(reader);
-    let read = Descend {
+    let read = JsonPathDescent {
         state: &state,
         path: &parts,
     }
@@ -115,12 +115,12 @@ impl JsonSearchState<'_> {
 
 /// Goes down the rest of a path. Ends the parsing as soon as it is known what is there.
 #[derive(Clone, Copy)]
-struct Descend<'s> {
+struct JsonPathDescent<'s> {
     state: &'s JsonSearchState<'s>,
     path: &'s [String],
 }
 
-impl<'de> DeserializeSeed<'de> for Descend<'_> {
+impl<'de> DeserializeSeed<'de> for JsonPathDescent<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -132,7 +132,7 @@ impl<'de> DeserializeSeed<'de> for Descend<'_> {
     }
 }
 
-impl Descend<'_> {
+impl JsonPathDescent<'_> {
     fn scalar<E: serde::de::Error>(self, value: Value) -> Result<(), E> {
         Err(self.state.stop(match self.path.first() {
             None => JsonSearchEnd::Found(JsonPointerValue::Scalar(value)),
@@ -143,7 +143,7 @@ impl Descend<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Descend<'_> {
+impl<'de> Visitor<'de> for JsonPathDescent<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -186,7 +186,7 @@ impl<'de> Visitor<'de> for Descend<'_> {
         let mut length = 0;
         loop {
             let more = if length == wanted {
-                list.next_element_seed(Descend {
+                list.next_element_seed(JsonPathDescent {
                     state: self.state,
                     path: rest,
                 })?
@@ -209,7 +209,7 @@ impl<'de> Visitor<'de> for Descend<'_> {
         let mut names = Vec::new();
         while let Some(name) = next_name(self.state, &mut object)? {
             if name == *part {
-                return object.next_value_seed(Descend {
+                return object.next_value_seed(JsonPathDescent {
                     state: self.state,
                     path: rest,
                 });

@@ -73,7 +73,8 @@ impl Arguments {
 
 /// What was found.
 #[derive(Serialize, JsonSchema)]
-struct Matches {
+#[schemars(rename = "Matches")]
+struct SearchResultMatches {
     /// The kept result.
     #[serde(rename = "ref")]
     reference: String,
@@ -106,7 +107,7 @@ impl SearchResult {
 
 impl Tool for SearchResult {
     fn declaration(&self) -> Declaration {
-        let mut declaration = declare::<Arguments, Matches>(
+        let mut declaration = declare::<Arguments, SearchResultMatches>(
             "search_result",
             "Searches a result that was too large to be shown and was kept, and shows the lines that match with their \
              numbers, which `read_result` takes as `offset`. `context` shows lines around them, `limit` and `offset` \
@@ -165,7 +166,7 @@ impl Tool for SearchResult {
             ),
             (count, _) => format!("{count} matching lines of `{name}`"),
         };
-        let matches = Matches {
+        let matches = SearchResultMatches {
             reference: arguments.reference,
             matches: found.matches,
             lines: found.lines,

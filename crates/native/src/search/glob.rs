@@ -16,11 +16,11 @@ use toolpost_processes::{PathError, StopSign, Workspace, relative, shown};
 use super::{
     SearchPageRange, counted, declare,
     error::SearchError,
-    newest::{ModificationTime, Newest, SearchHits},
+    newest::{ModificationTime, NewestHits, SearchHits},
     page_of,
     pattern::{GlobPathPattern, spells_hidden},
     start::SearchStart,
-    walk::{FileWalkPlan, PassedOver, Visit, WalkedFile, walk},
+    walk::{FileVisitor, FileWalkPlan, PassedOver, WalkedFile, walk},
     watch::SearchStopSignal,
 };
 use crate::{
@@ -178,7 +178,7 @@ fn find(
 ) -> Result<ToolOutput, SearchError> {
     let pattern = GlobPathPattern::parse(arguments.pattern)?;
     let watch = SearchStopSignal::new(stop);
-    let found = Mutex::new(Newest::new(arguments.page().reach()));
+    let found = Mutex::new(NewestHits::new(arguments.page().reach()));
     let passed_over = PassedOver::default();
     let path = match start(workspace, arguments, &pattern, stop)? {
         None => arguments.directory(&pattern),
@@ -229,10 +229,10 @@ fn start(
 }
 
 struct GlobVisitor<'c> {
-    found: &'c Mutex<Newest>,
+    found: &'c Mutex<NewestHits>,
 }
 
-impl Visit for GlobVisitor<'_> {
+impl FileVisitor for GlobVisitor<'_> {
     fn file(&mut self, met: &WalkedFile<'_>) {
         // Vanished or swapped since it was listed: then there is no such file.
         let Ok(stat) = statat(met.dir, met.name, AtFlags::SYMLINK_NOFOLLOW) else {
@@ -296,7 +296,7 @@ fn output(
     })
 }
 
-fn file(hit: &super::newest::Hit) -> GlobEntry {
+fn file(hit: &super::newest::SearchHit) -> GlobEntry {
     let (path, lossy_name) = relative(&hit.place);
     let modified = hit.modified.timestamp().map(|at| at.to_string());
     GlobEntry {

@@ -19,9 +19,9 @@ use toolpost_processes::{PathError, StopSign, Workspace};
 
 pub(crate) use self::lines::{GrepLine, listing};
 pub(super) use self::{
-    expression::{Expression, ExpressionError, ExpressionOptions, compile},
+    expression::{ExpressionError, ExpressionOptions, SearchExpression, compile},
     file_types::FileTypeError,
-    lines::{Around, MatchLineQuery, collect_from},
+    lines::{ContextLines, MatchLineQuery, collect_from},
 };
 use self::{
     file_types::FileType,
@@ -31,7 +31,7 @@ use self::{
 use super::{
     SearchPageRange, declare,
     error::SearchError,
-    newest::Newest,
+    newest::NewestHits,
     pattern::{PathFilter, spells_hidden},
     start::SearchStart,
     walk::{FileWalkPlan, PassedOver, open_file, walk},
@@ -133,9 +133,9 @@ impl Arguments<'_> {
         }
     }
 
-    fn around(&self) -> Around {
+    fn around(&self) -> ContextLines {
         let both = self.context.unwrap_or(0);
-        Around {
+        ContextLines {
             before: self.before.unwrap_or(both),
             after: self.after.unwrap_or(both),
         }
@@ -218,7 +218,7 @@ fn search(
     let expression = compile(arguments.pattern, arguments.reading())?;
     let start = SearchStart::find(workspace, arguments.path, stop)?;
     let watch = SearchStopSignal::new(stop);
-    let found = Mutex::new(Newest::new(arguments.page().reach()));
+    let found = Mutex::new(NewestHits::new(arguments.page().reach()));
     let scanned = Mutex::new(GrepScanCounts::default());
     let passed_over = PassedOver::default();
     let wanted = GrepScanQuery {

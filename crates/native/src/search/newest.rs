@@ -36,7 +36,7 @@ impl ModificationTime {
 
 /// A file that fits.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Hit {
+pub(super) struct SearchHit {
     pub(super) modified: ModificationTime,
     /// Relative to the workspace.
     pub(super) place: PathBuf,
@@ -45,19 +45,19 @@ pub(super) struct Hit {
 }
 
 /// The order of results: newest first, then by name, so that pages do not overlap.
-impl Ord for Hit {
+impl Ord for SearchHit {
     fn cmp(&self, other: &Self) -> Ordering {
         rank(self.modified, &self.place, other)
     }
 }
 
-impl PartialOrd for Hit {
+impl PartialOrd for SearchHit {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-fn rank(modified: ModificationTime, place: &Path, other: &Hit) -> Ordering {
+fn rank(modified: ModificationTime, place: &Path, other: &SearchHit) -> Ordering {
     let by_name = || place.as_os_str().cmp(other.place.as_os_str());
     other.modified.cmp(&modified).then_with(by_name)
 }
@@ -66,17 +66,17 @@ fn rank(modified: ModificationTime, place: &Path, other: &Hit) -> Ordering {
 const HELD_BYTES: usize = 32 << 20;
 
 /// At most `room` hits, the newest of all that were offered.
-pub(super) struct Newest {
+pub(super) struct NewestHits {
     room: usize,
     /// Bytes of the paths that are held.
     bytes: usize,
     /// The oldest on top.
-    kept: BinaryHeap<Hit>,
+    kept: BinaryHeap<SearchHit>,
     files: u64,
     lines: u64,
 }
 
-impl Newest {
+impl NewestHits {
     pub(super) fn new(room: usize) -> Self {
         Self {
             room,
@@ -101,7 +101,7 @@ impl Newest {
             }
         }
         self.bytes += bytes;
-        self.kept.push(Hit {
+        self.kept.push(SearchHit {
             modified,
             place: place.to_owned(),
             lines,
@@ -120,7 +120,7 @@ impl Newest {
 /// What a search found.
 pub(super) struct SearchHits {
     /// The newest first; no more than were asked for.
-    pub(super) hits: Vec<Hit>,
+    pub(super) hits: Vec<SearchHit>,
     /// How many files fit in all.
     pub(super) files: u64,
     /// How many lines fit in all.
@@ -133,7 +133,7 @@ mod tests {
 
     use proptest::prelude::{prop, proptest};
 
-    use super::{ModificationTime, Newest};
+    use super::{ModificationTime, NewestHits};
 
     proptest! {
         #[test]
@@ -141,7 +141,7 @@ mod tests {
             ages in prop::collection::vec((0_i64..5, 0_u32..1000), 0..60),
             room in 1_usize..20,
         ) {
-            let mut newest = Newest::new(room);
+            let mut newest = NewestHits::new(room);
             let mut all: Vec<(i64, String)> = Vec::new();
             for (seconds, name) in ages {
                 let name = format!("f{name}");

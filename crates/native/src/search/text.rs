@@ -8,8 +8,8 @@ use toolpost_processes::StopSign;
 use super::{
     SearchPageRange,
     grep::{
-        Around, Expression, ExpressionError, ExpressionOptions, GrepLine, MatchLineQuery,
-        collect_from, compile,
+        ContextLines, ExpressionError, ExpressionOptions, GrepLine, MatchLineQuery,
+        SearchExpression, collect_from, compile,
     },
     watch::SearchStopSignal,
 };
@@ -35,7 +35,7 @@ impl TextSearch<'_> {
             .map_err(ExpressionError::into_refusal)
     }
 
-    fn expression(&self) -> Result<Expression, ExpressionError> {
+    fn expression(&self) -> Result<SearchExpression, ExpressionError> {
         let literal = self.literal;
         let case_insensitive = self.case_insensitive;
         compile(
@@ -70,7 +70,7 @@ pub(crate) fn search_text(
     let expression = wanted
         .expression()
         .map_err(|error| ToolFailure::invalid(error.to_string()))?;
-    let around = Around {
+    let around = ContextLines {
         before: wanted.around,
         after: wanted.around,
     };

@@ -71,7 +71,7 @@ pub(super) struct WalkedFile<'m> {
 }
 
 /// What is done with the files. Each thread has its own.
-pub(super) trait Visit {
+pub(super) trait FileVisitor {
     fn file(&mut self, met: &WalkedFile<'_>);
 }
 
@@ -90,7 +90,7 @@ pub(super) struct PassedOver {
 }
 
 /// Walks until all is seen or `watch` says that it is over.
-pub(super) fn walk<V: Visit>(
+pub(super) fn walk<V: FileVisitor>(
     plan: &FileWalkPlan<'_>,
     watch: &SearchStopSignal<'_>,
     passed_over: &PassedOver,
@@ -140,7 +140,7 @@ struct DirectoryWalker<'w, V> {
     until_look: u32,
 }
 
-impl<'w, V: Visit> DirectoryWalker<'w, V> {
+impl<'w, V: FileVisitor> DirectoryWalker<'w, V> {
     fn new(
         plan: &'w FileWalkPlan<'w>,
         watch: &'w SearchStopSignal<'w>,

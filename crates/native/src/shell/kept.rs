@@ -39,7 +39,7 @@ pub(crate) async fn keep(
     } else {
         "application/octet-stream"
     };
-    let mut handing = Handing {
+    let mut handing = OutputHandover {
         sink: context.create_artifact("output", media_type).await?,
         is_text,
         unfinished: Vec::new(),
@@ -85,7 +85,7 @@ async fn read(
 }
 
 /// An output on its way. Pieces are cleaned line by line, since a sequence or a character may lie across two of them.
-struct Handing {
+struct OutputHandover {
     sink: Box<dyn ArtifactSink>,
     is_text: bool,
     /// The beginning of a line whose end has not come.
@@ -94,7 +94,7 @@ struct Handing {
     ends_in_line: bool,
 }
 
-impl Handing {
+impl OutputHandover {
     async fn take(&mut self, bytes: &[u8]) -> Result<(), ArtifactError> {
         if !self.is_text {
             return self.write(bytes).await;

@@ -56,13 +56,13 @@ impl OutputLogPage {
 }
 
 /// What goes to the file next.
-struct Spill {
+struct LogSpill {
     file: Option<Arc<OwnedFd>>,
     at: u64,
     data: Vec<u8>,
 }
 
-impl Spill {
+impl LogSpill {
     /// The file, how many bytes fitted, and how many there were.
     fn write(self, spool: &SpoolDirectory, room: u64) -> io::Result<(Arc<OwnedFd>, usize, usize)> {
         let file = self.file.map_or_else(|| spool.create().map(Arc::new), Ok)?;
@@ -141,7 +141,7 @@ impl OutputLog {
                 None
             } else {
                 // Copied, not taken: whoever reads meanwhile still finds it.
-                Some(Spill {
+                Some(LogSpill {
                     file: kept.file.clone(),
                     at: kept.in_file,
                     data: [&kept.memory, bytes].concat(),
@@ -156,7 +156,7 @@ impl OutputLog {
     }
 
     /// Writes to the file what fits there. What is on its way is not counted yet.
-    async fn spill(&self, spill: Spill, bytes: &[u8]) {
+    async fn spill(&self, spill: LogSpill, bytes: &[u8]) {
         let spool = self.spool.clone();
         let room = self.limit.saturating_sub(spill.at);
         let written = tokio::task::spawn_blocking(move || spill.write(&spool, room)).await;

@@ -15,13 +15,13 @@ use super::{
     declare,
     process_status::{ProcessFacts, standing},
     process_write::effects_on,
-    processes::Processes,
+    processes::BackgroundProcesses,
 };
 use crate::arguments::read_arguments;
 
 pub(super) struct ProcessKill {
     children: Arc<Children>,
-    processes: Arc<Processes>,
+    processes: Arc<BackgroundProcesses>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,7 +35,7 @@ struct Arguments {
 }
 
 impl ProcessKill {
-    pub(super) fn new(children: Arc<Children>, processes: Arc<Processes>) -> Self {
+    pub(super) fn new(children: Arc<Children>, processes: Arc<BackgroundProcesses>) -> Self {
         Self {
             children,
             processes,

@@ -16,7 +16,7 @@ use super::{
     declare,
     log::OutputLogPage,
     process_status::{ProcessFacts, standing},
-    processes::{ProcessEntry, Processes},
+    processes::{BackgroundProcesses, ProcessEntry},
     told::add_line,
 };
 use crate::arguments::read_arguments;
@@ -27,7 +27,7 @@ const USUAL_BYTES: u64 = 16 * 1024;
 const MOST_BYTES: u64 = 48 * 1024;
 
 pub(super) struct ProcessRead {
-    processes: Arc<Processes>,
+    processes: Arc<BackgroundProcesses>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -74,7 +74,7 @@ struct ProcessReadResult {
 }
 
 impl ProcessRead {
-    pub(super) fn new(processes: Arc<Processes>) -> Self {
+    pub(super) fn new(processes: Arc<BackgroundProcesses>) -> Self {
         Self { processes }
     }
 }

@@ -12,7 +12,7 @@ use toolpost_processes::{created_lines, created_paths, shown};
 
 use super::{
     declare,
-    processes::{ProcessEntry, ProcessState, Processes},
+    processes::{BackgroundProcesses, ProcessEntry, ProcessState},
     report::millis,
     told::{count, ending},
 };
@@ -22,7 +22,7 @@ use crate::arguments::read_arguments;
 const COMMAND_CHARS: usize = 200;
 
 pub(super) struct ProcessStatus {
-    processes: Arc<Processes>,
+    processes: Arc<BackgroundProcesses>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -119,7 +119,7 @@ fn line(entry: &ProcessEntry) -> String {
 }
 
 impl ProcessStatus {
-    pub(super) fn new(processes: Arc<Processes>) -> Self {
+    pub(super) fn new(processes: Arc<BackgroundProcesses>) -> Self {
         Self { processes }
     }
 }

@@ -15,14 +15,14 @@ use toolpost_processes::Children;
 use super::{
     declare,
     process_status::standing,
-    processes::{ProcessEntry, Processes},
+    processes::{BackgroundProcesses, ProcessEntry},
     told::count,
 };
 use crate::arguments::read_arguments;
 
 pub(super) struct ProcessWrite {
     children: Arc<Children>,
-    processes: Arc<Processes>,
+    processes: Arc<BackgroundProcesses>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -67,7 +67,7 @@ pub(super) fn effects_on(input: &CallInput, children: &Children) -> Effects {
 }
 
 impl ProcessWrite {
-    pub(super) fn new(children: Arc<Children>, processes: Arc<Processes>) -> Self {
+    pub(super) fn new(children: Arc<Children>, processes: Arc<BackgroundProcesses>) -> Self {
         Self {
             children,
             processes,

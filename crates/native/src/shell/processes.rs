@@ -30,7 +30,7 @@ const ENDED_BYTES_IN_ALL: u64 = 2 << 30;
 const RETRY_AFTER_MS: u64 = 5_000;
 
 /// Keeps processes by session.
-pub(crate) struct Processes {
+pub(crate) struct BackgroundProcesses {
     spool: SpoolDirectory,
     /// How long one may run in the background.
     lifetime: Duration,
@@ -51,7 +51,7 @@ impl Drop for ProcessPlace {
     }
 }
 
-impl Processes {
+impl BackgroundProcesses {
     pub(crate) fn new(spool: SpoolDirectory, lifetime: Duration, background: DividedLimit) -> Self {
         let places = Arc::new(Mutex::new(ShareTable::new(background)));
         Self {

@@ -13,7 +13,7 @@ use toolpost_sandbox::{Confines, SandboxedProcess};
 use super::{
     kept::keep,
     log::OutputLog,
-    processes::{ProcessEntry, ProcessOrigin, Processes},
+    processes::{BackgroundProcesses, ProcessEntry, ProcessOrigin},
     refusal::{SandboxRefusal, SandboxedRunContext, guess},
     run::{ProcessStopReason, RunEnd},
     shown::{OutputExcerpt, OutputOmission, OutputSource, ShownLimits, shown},
@@ -112,14 +112,14 @@ impl ProcessRunSummary {
 }
 
 /// Where the output is that is not shown.
-enum Rest {
+enum HiddenOutput {
     /// Kept as a result of the call.
     Kept(ArtifactId),
     /// With what is left of the process, as long as the session lasts.
     OfProcess(String),
 }
 
-impl Rest {
+impl HiddenOutput {
     /// The call that shows what was cut.
     fn read_on(&self, cut: &OutputOmission) -> String {
         match (self, cut.line) {
@@ -172,7 +172,7 @@ impl FinishedProcessRun<'_> {
     pub(crate) async fn report(
         &self,
         limits: ShownLimits,
-        (context, processes, origin): (&CallContext, &Processes, ProcessOrigin),
+        (context, processes, origin): (&CallContext, &BackgroundProcesses, ProcessOrigin),
     ) -> io::Result<ProcessRunSummary> {
         // What is shown of a long one is taken from what is kept: there no secret is cut in two.
         let kept = match limits.fit(&self.log) {
@@ -200,13 +200,13 @@ impl FinishedProcessRun<'_> {
             None
         };
         let rest = output.cut.as_ref().map(|_| match &kept {
-            Some(kept) => Rest::Kept(kept.about.id),
+            Some(kept) => HiddenOutput::Kept(kept.about.id),
             None => {
                 let log = Arc::clone(&self.log);
                 let sandbox = self.process.applied().clone();
                 let entry = ProcessEntry::ended(context, origin, log, sandbox, (ended, duration));
                 processes.keep(context.session_id(), Arc::clone(&entry));
-                Rest::OfProcess(entry.id.clone())
+                HiddenOutput::OfProcess(entry.id.clone())
             }
         });
         let text = output.text(|cut| {
@@ -238,13 +238,13 @@ impl FinishedProcessRun<'_> {
     fn facts(
         &self,
         output: &OutputExcerpt,
-        rest: Option<Rest>,
+        rest: Option<HiddenOutput>,
         refusal: Option<SandboxRefusal>,
     ) -> ProcessRunReport {
         let (kept, process_id) = match rest {
             None => (None, None),
-            Some(Rest::Kept(id)) => (Some(id), None),
-            Some(Rest::OfProcess(id)) => (None, Some(id)),
+            Some(HiddenOutput::Kept(id)) => (Some(id), None),
+            Some(HiddenOutput::OfProcess(id)) => (None, Some(id)),
         };
         let ended = self.end.ended;
         let by_itself = self.end.stopped.is_none();

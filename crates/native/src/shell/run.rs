@@ -113,17 +113,17 @@ pub(crate) async fn run_to_end(
     context: &CallContext,
 ) -> RunEnd {
     let began = Instant::now();
-    let mut flow = Flow {
+    let mut flow = OutputFlow {
         work: pin!(carry(streams, input)),
         is_over: false,
     };
     let (ended, stopped) = match flow.beside(first(process, until, context)).await {
-        First::Ended(ended) => {
+        FirstRunEvent::Ended(ended) => {
             let _ = timeout(DRAIN, flow.finish()).await;
             flow.beside(process.kill()).await;
             (ended, None)
         }
-        First::Stop(stopped) => {
+        FirstRunEvent::Stop(stopped) => {
             process.terminate();
             let _ = flow.beside(timeout(GRACE, process.wait())).await;
             (flow.beside(process.kill()).await, Some(stopped))
@@ -138,28 +138,32 @@ pub(crate) async fn run_to_end(
     }
 }
 
-enum First {
+enum FirstRunEvent {
     Ended(CommandExit),
     Stop(ProcessStopReason),
 }
 
 /// What comes first: the command's own end, or somebody's wish that it end.
-async fn first(process: &mut SandboxedProcess, until: Instant, context: &CallContext) -> First {
+async fn first(
+    process: &mut SandboxedProcess,
+    until: Instant,
+    context: &CallContext,
+) -> FirstRunEvent {
     tokio::select! {
         biased;
-        () = context.canceled() => First::Stop(ProcessStopReason::ByHost),
-        ended = process.wait() => First::Ended(ended),
-        () = sleep_until(until.into()) => First::Stop(ProcessStopReason::OutOfTime),
+        () = context.canceled() => FirstRunEvent::Stop(ProcessStopReason::ByHost),
+        ended = process.wait() => FirstRunEvent::Ended(ended),
+        () = sleep_until(until.into()) => FirstRunEvent::Stop(ProcessStopReason::OutOfTime),
     }
 }
 
 /// Output and input on their way, while something else is awaited.
-struct Flow<'w, W> {
+struct OutputFlow<'w, W> {
     work: Pin<&'w mut W>,
     is_over: bool,
 }
 
-impl<W: Future<Output = ()>> Flow<'_, W> {
+impl<W: Future<Output = ()>> OutputFlow<'_, W> {
     async fn beside<T>(&mut self, other: impl Future<Output = T>) -> T {
         let mut other = pin!(other);
         loop {

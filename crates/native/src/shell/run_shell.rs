@@ -26,7 +26,7 @@ use toolpost_sandbox::{StderrTarget, Stdin};
 
 use super::{
     declare,
-    processes::{ProcessOrigin, Processes},
+    processes::{BackgroundProcesses, ProcessOrigin},
     report::ProcessRunReport,
     run::{ProcessOutputPipe, ProcessStopReason, StartedProcess, run_to_end},
     shown::ShownLimits,
@@ -45,7 +45,7 @@ const SUMMARY_CHARS: usize = 80;
 
 pub(super) struct Shell {
     children: Arc<Children>,
-    processes: Arc<Processes>,
+    processes: Arc<BackgroundProcesses>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -102,7 +102,7 @@ impl Arguments {
 }
 
 impl Shell {
-    pub(super) fn new(children: Arc<Children>, processes: Arc<Processes>) -> Self {
+    pub(super) fn new(children: Arc<Children>, processes: Arc<BackgroundProcesses>) -> Self {
         Self {
             children,
             processes,

@@ -3,7 +3,7 @@
 use std::{fs, process::Command};
 
 use serde_json::{Value, json};
-use toolpost_processes::Protection;
+use toolpost_processes::PathProtection;
 
 use crate::desk::Desk;
 
@@ -225,9 +225,9 @@ fn ordinary_folders_with_such_names_are_free() {
 #[test]
 fn an_operator_who_leaves_repositories_open_is_not_asked() {
     let open = Desk::prepared(|_, workspace| {
-        workspace.with_protection(Protection::standard().without_repositories())
+        workspace.with_protection(PathProtection::standard().without_repositories())
     });
-    let none = Desk::prepared(|_, workspace| workspace.with_protection(Protection::none()));
+    let none = Desk::prepared(|_, workspace| workspace.with_protection(PathProtection::none()));
     for desk in [open, none] {
         PIECES
             .iter()

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use toolpost_model::ResourceAccess;
-use toolpost_processes::Protection;
+use toolpost_processes::PathProtection;
 
 use crate::desk::Desk;
 
@@ -173,7 +173,7 @@ fn directories_are_looked_through_before_they_are_moved_or_deleted() {
 
 #[test]
 fn an_operator_says_what_is_protected() {
-    let with = |protection: Protection| {
+    let with = |protection: PathProtection| {
         Desk::prepared(|_, workspace| workspace.with_protection(protection))
     };
     let write = |desk: &Desk, path: &str| {
@@ -183,19 +183,19 @@ fn an_operator_says_what_is_protected() {
             json!({ "path": path, "content": "" }),
         )
     };
-    let none = with(Protection::none());
+    let none = with(PathProtection::none());
     assert_eq!(write(&none, ".git/config"), None);
-    let own = with(Protection::none().with(["deploy/**"]).unwrap());
+    let own = with(PathProtection::none().with(["deploy/**"]).unwrap());
     assert!(
         write(&own, "deploy/x")
             .unwrap()
             .ends_with("the operator's configuration protects it")
     );
-    let open = with(Protection::standard().without_repositories());
+    let open = with(PathProtection::standard().without_repositories());
     assert_eq!(write(&open, ".git/config"), None);
     assert!(write(&open, ".envrc").is_some());
     let file = Desk::prepared(|home, workspace| {
-        workspace.with_protection(Protection::none().with_file(home.join("w/conf/mine.yaml")))
+        workspace.with_protection(PathProtection::none().with_file(home.join("w/conf/mine.yaml")))
     });
     assert!(write(&file, "conf/mine.yaml").is_some());
     assert_eq!(write(&file, "mine.yaml"), None);

@@ -10,7 +10,7 @@ use super::AuthorityProblem;
 use crate::{
     children::Children,
     hook::{
-        answer::{Spoken, spoken},
+        answer::{HookProgramReply, spoken},
         process::HookProcessOutput,
         program::{AskedProgram, ProgramDeclaration},
     },
@@ -55,14 +55,14 @@ struct ProgramAnswer {
 
 fn read(ran: &HookProcessOutput) -> Result<AuthorityAnswer, AuthorityFault> {
     let text = match spoken(ran).map_err(|error| AuthorityFault(error.0))? {
-        Spoken::Objected(reason) => {
+        HookProgramReply::Objected(reason) => {
             let reason = (!reason.is_empty()).then(|| reason.to_owned());
             return Ok(AuthorityAnswer {
                 behavior: Behavior::Deny,
                 reason,
             });
         }
-        Spoken::Answered(text) => text,
+        HookProgramReply::Answered(text) => text,
     };
     if text.is_empty() {
         return Err(AuthorityFault("it ended without a decision".to_owned()));

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolpost_core::{HookError, HookOutput, Opinion};
+use toolpost_core::{HookError, HookOutput, HookVote};
 use toolpost_model::{Behavior, HookEvent, ResultContent};
 
 use super::process::HookProcessOutput;
@@ -35,7 +35,7 @@ enum HookContextText {
 }
 
 /// How a program that came to its own end answered.
-pub(crate) enum Spoken<'a> {
+pub(crate) enum HookProgramReply<'a> {
     /// It wrote this to standard output.
     Answered(&'a str),
     /// It objects, for the reason on standard error.
@@ -43,10 +43,16 @@ pub(crate) enum Spoken<'a> {
 }
 
 /// Reads a program's exit code, and then what it wrote.
-pub(crate) fn spoken(ran: &HookProcessOutput) -> Result<Spoken<'_>, HookError> {
+pub(crate) fn spoken(ran: &HookProcessOutput) -> Result<HookProgramReply<'_>, HookError> {
     match (ran.ended.code, ran.ended.signal) {
-        (Some(0), _) => Ok(Spoken::Answered(text(&ran.stdout, "standard output")?)),
-        (Some(OBJECTION), _) => Ok(Spoken::Objected(text(&ran.stderr, "standard error")?)),
+        (Some(0), _) => Ok(HookProgramReply::Answered(text(
+            &ran.stdout,
+            "standard output",
+        )?)),
+        (Some(OBJECTION), _) => Ok(HookProgramReply::Objected(text(
+            &ran.stderr,
+            "standard error",
+        )?)),
         (Some(code), _) => Err(complaint(
             &format!("it ended with exit code {code}"),
             &ran.stderr,
@@ -63,8 +69,8 @@ pub(crate) fn spoken(ran: &HookProcessOutput) -> Result<Spoken<'_>, HookError> {
 /// Reads a program's answer.
 pub(super) fn read(event: HookEvent, ran: &HookProcessOutput) -> Result<HookOutput, HookError> {
     match spoken(ran)? {
-        Spoken::Answered(text) => said(event, text),
-        Spoken::Objected(reason) => objected(event, reason),
+        HookProgramReply::Answered(text) => said(event, text),
+        HookProgramReply::Objected(reason) => objected(event, reason),
     }
 }
 
@@ -128,7 +134,7 @@ impl HookProgramAnswer {
             ));
         }
         Ok(HookOutput {
-            opinion: self.decision.map(|behavior| Opinion {
+            opinion: self.decision.map(|behavior| HookVote {
                 behavior,
                 reason: why(),
             }),

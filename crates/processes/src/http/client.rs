@@ -30,7 +30,7 @@ const IDLE_PER_HOST: usize = 4;
 const HTTP2_HEADER_BYTES: u32 = 64 * 1024;
 
 /// What HTTP requests are sent with. Built when first needed: reading the system's certificates takes a while.
-pub struct Clients {
+pub struct HttpClients {
     names: Arc<dyn NameLookup>,
     /// By scheme, then by reach.
     built: [[OnceLock<Client>; 2]; 2],
@@ -45,7 +45,7 @@ pub enum ClientError {
     Client(#[from] reqwest::Error),
 }
 
-impl Clients {
+impl HttpClients {
     /// Clients that resolve names with `names`.
     pub fn new(names: Arc<dyn NameLookup>) -> Self {
         Self {

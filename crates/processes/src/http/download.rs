@@ -10,7 +10,7 @@ use reqwest::{
 use tokio::time::Instant;
 
 use super::{
-    client::Clients,
+    client::HttpClients,
     deadline::{HttpExchangeDeadline, MAX_REDIRECTS},
     error::HttpError,
     settings::NetworkSettings,
@@ -62,7 +62,7 @@ pub async fn download(
     time: Duration,
     sink: &mut DownloadSink<'_>,
 ) -> Result<(), DownloadError> {
-    let clients = Clients::new(settings.names.clone());
+    let clients = HttpClients::new(settings.names.clone());
     let deadline = HttpExchangeDeadline {
         at: Instant::now() + time,
         after: time,
@@ -98,7 +98,7 @@ pub async fn download(
 }
 
 async fn follow(
-    clients: &Clients,
+    clients: &HttpClients,
     settings: &NetworkSettings,
     mut target: HttpTarget,
     deadline: HttpExchangeDeadline,
@@ -118,7 +118,7 @@ async fn follow(
 }
 
 async fn send(
-    clients: &Clients,
+    clients: &HttpClients,
     target: &HttpTarget,
     deadline: HttpExchangeDeadline,
 ) -> Result<Response, HttpError> {

@@ -1,7 +1,7 @@
 //! Programs that run what is in a file: where among their words that file is named. The list is data.
 
 /// A program that runs files.
-pub(super) struct Interpreter {
+pub(super) struct ScriptInterpreter {
     /// Its names, without a version behind them.
     names: &'static [&'static str],
     /// Words in front of the script, as in `deno run`.
@@ -32,7 +32,7 @@ pub(super) enum OperandKind {
 
 const NONE: &[&str] = &[];
 
-const SCRIPTED: Interpreter = Interpreter {
+const SCRIPTED: ScriptInterpreter = ScriptInterpreter {
     names: NONE,
     subcommands: NONE,
     values: NONE,
@@ -43,8 +43,8 @@ const SCRIPTED: Interpreter = Interpreter {
     takes: OperandKind::Script,
 };
 
-const INTERPRETERS: &[Interpreter] = &[
-    Interpreter {
+const INTERPRETERS: &[ScriptInterpreter] = &[
+    ScriptInterpreter {
         names: &[
             "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh",
         ],
@@ -53,18 +53,18 @@ const INTERPRETERS: &[Interpreter] = &[
         inline: &["-c"],
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &[".", "source"],
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["python", "pypy"],
         values: &["-W", "-X", "-Q", "--check-hash-based-pycs"],
         inline: &["-c"],
         takes: OperandKind::ScriptOrModule,
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["node", "nodejs", "deno", "bun", "tsx", "ts-node"],
         subcommands: &["run", "test", "exec"],
         values: &["-C", "--conditions", "--input-type"],
@@ -79,73 +79,73 @@ const INTERPRETERS: &[Interpreter] = &[
         inline: &["-e", "--eval", "-p", "--print"],
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["perl"],
         values: &["-I"],
         inline: &["-e", "-E"],
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["ruby"],
         values: &["-I", "-C", "-E"],
         files: &["-r"],
         inline: &["-e"],
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["php"],
         values: &["-d"],
         files: &["-f", "-c"],
         inline: &["-r"],
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["lua", "luajit"],
         values: &["-l"],
         inline: &["-e"],
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["Rscript", "julia"],
         files: &["-L"],
         inline: &["-e", "-E"],
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["pwsh"],
         files: &["-File", "-f"],
         inline: &["-Command", "-c"],
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["tclsh", "wish", "guile", "groovy", "elixir", "osascript"],
         inline: &["-e"],
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["expect"],
         files: &["-f"],
         inline: &["-c"],
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["java"],
         values: &["-cp", "-classpath", "--class-path", "-p", "--module-path"],
         files: &["-jar"],
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["dotnet", "go", "uv"],
         subcommands: &["run", "exec"],
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["awk", "gawk", "mawk", "nawk", "sed"],
         files: &["-f", "--file", "-i", "--include"],
         takes: OperandKind::NoScript,
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["make", "gmake"],
         files: &["-f", "--file", "--makefile"],
         directories: &["-C", "--directory"],
@@ -153,7 +153,7 @@ const INTERPRETERS: &[Interpreter] = &[
         takes: OperandKind::NoScript,
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["just"],
         files: &["-f", "--justfile"],
         directories: &["-d", "--working-directory"],
@@ -161,14 +161,14 @@ const INTERPRETERS: &[Interpreter] = &[
         takes: OperandKind::NoScript,
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["npm", "pnpm", "yarn"],
         directories: &["-C", "--prefix", "--dir", "--cwd"],
         implied: &["package.json"],
         takes: OperandKind::NoScript,
         ..SCRIPTED
     },
-    Interpreter {
+    ScriptInterpreter {
         names: &["rake"],
         files: &["-f", "--rakefile"],
         implied: &["rakefile", "Rakefile"],
@@ -178,7 +178,7 @@ const INTERPRETERS: &[Interpreter] = &[
 ];
 
 /// The interpreter that a word starts: `/usr/bin/python3.12` is `python`.
-pub(super) fn of(program: &str) -> Option<&'static Interpreter> {
+pub(super) fn of(program: &str) -> Option<&'static ScriptInterpreter> {
     let name = program.rsplit('/').next().unwrap_or(program);
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     let named = |name: &str| {

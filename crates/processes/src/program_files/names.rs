@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toolpost_command::{Analysis, CommandDirectory, RedirectAccess, SimpleCommand};
 
-use super::interpreter::{self, Interpreter, OperandKind};
+use super::interpreter::{self, OperandKind, ScriptInterpreter};
 
 /// Where a command starts.
 pub struct CommandStart<'a> {
@@ -281,7 +281,7 @@ fn input_files(
 
 /// Reads the words behind an interpreter. A word behind an option that is not known may be its value or the script:
 /// it counts, and the next one too.
-fn named<'w>(interpreter: &'static Interpreter, words: &'w [String]) -> NamedFiles<'w> {
+fn named<'w>(interpreter: &'static ScriptInterpreter, words: &'w [String]) -> NamedFiles<'w> {
     let mut named = NamedFiles {
         implied: interpreter.implied,
         ..NamedFiles::default()

@@ -162,7 +162,7 @@ pub fn cautions_beneath(
     (parent, name): (&Dir, &OsStr),
     places: &[&Path],
 ) -> Vec<PlaceCaution> {
-    let mut looking = Looking {
+    let mut looking = DirectorySearch {
         workspace,
         places,
         looked_at: 0,
@@ -190,7 +190,7 @@ pub fn cautions_beneath(
 }
 
 /// A look through a directory.
-struct Looking<'l> {
+struct DirectorySearch<'l> {
     workspace: &'l Workspace,
     places: &'l [&'l Path],
     looked_at: usize,
@@ -198,7 +198,7 @@ struct Looking<'l> {
     found: Vec<PlaceCaution>,
 }
 
-impl Looking<'_> {
+impl DirectorySearch<'_> {
     /// Looks at one level, and says which directories are in it. `Err`: reason enough to look no further.
     fn directory(
         &mut self,

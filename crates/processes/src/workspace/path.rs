@@ -31,7 +31,7 @@ pub struct RequestedPath {
 
 /// One accepted spelling of a root's path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spelling<'r> {
+pub(super) struct RootSpelling<'r> {
     /// The root, by its place in the workspace.
     pub(super) root: usize,
     /// Absolute.
@@ -99,7 +99,7 @@ impl PathRefusal {
 
 impl RequestedPath {
     /// Applies the rule. `spellings` name the roots, the primary root's own path first.
-    pub(super) fn parse(given: &str, spellings: &[Spelling<'_>]) -> Result<Self, PathRefusal> {
+    pub(super) fn parse(given: &str, spellings: &[RootSpelling<'_>]) -> Result<Self, PathRefusal> {
         let text = || given.to_owned();
         if given.is_empty() {
             return Err(PathRefusal::Empty);
@@ -177,8 +177,8 @@ impl RequestedPath {
 /// beneath the primary root.
 pub(super) fn beneath<'p, 's>(
     path: &'p Path,
-    spellings: &'s [Spelling<'s>],
-) -> impl Iterator<Item = (&'s Spelling<'s>, &'p Path)> {
+    spellings: &'s [RootSpelling<'s>],
+) -> impl Iterator<Item = (&'s RootSpelling<'s>, &'p Path)> {
     let mut found: Vec<_> = match path.has_root() {
         false => spellings
             .first()
@@ -234,10 +234,10 @@ mod tests {
 
     use proptest::prelude::{Strategy, prop, proptest};
 
-    use super::{PathRefusal, RequestedPath, Spelling};
+    use super::{PathRefusal, RequestedPath, RootSpelling};
 
     fn parse(given: &str) -> Result<RequestedPath, PathRefusal> {
-        let spelling = |root: usize, path: &'static str, base: &'static str| Spelling {
+        let spelling = |root: usize, path: &'static str, base: &'static str| RootSpelling {
             root,
             path: Path::new(path),
             base: Path::new(base),

@@ -46,7 +46,7 @@ impl PlaceWarning {
 
 /// Which paths ask before they are changed.
 #[derive(Clone, Debug, Default)]
-pub struct Protection {
+pub struct PathProtection {
     standard: bool,
     repositories_open: bool,
     patterns: Vec<String>,
@@ -65,7 +65,7 @@ pub struct ProtectionPatternError {
     pub source: globset::Error,
 }
 
-impl Protection {
+impl PathProtection {
     /// What runs code or opens doors later: version control data, pipelines, hooks, settings of editors, agents and
     /// this host, start-up files of shells, keys.
     pub fn standard() -> Self {
@@ -375,9 +375,9 @@ mod tests {
 
     use cap_std::ambient_authority;
 
-    use super::{Protection, fixed_beginning};
+    use super::{PathProtection, fixed_beginning};
 
-    fn check(protection: &Protection, place: &str, protected: bool) {
+    fn check(protection: &PathProtection, place: &str, protected: bool) {
         assert_eq!(
             protection.warning(Path::new(place)).is_some(),
             protected,
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn what_runs_code_later_is_protected_wherever_it_lies() {
-        let standard = Protection::standard();
+        let standard = PathProtection::standard();
         for place in [
             ".git",
             ".git/hooks/pre-commit",
@@ -410,7 +410,7 @@ mod tests {
             ".envrc",
         ] {
             check(&standard, place, true);
-            check(&Protection::none(), place, false);
+            check(&PathProtection::none(), place, false);
         }
         for place in [
             "",
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn an_operator_adds_patterns_and_opens_repositories() {
-        let own = Protection::none()
+        let own = PathProtection::none()
             .with(["deploy/**", "*.lock", "keys/?.pem"])
             .unwrap();
         for (place, protected) in [
@@ -453,17 +453,20 @@ mod tests {
         ] {
             check(&own, place, protected);
         }
-        let open = Protection::standard().without_repositories();
+        let open = PathProtection::standard().without_repositories();
         check(&open, ".git/config", false);
         check(&open, ".gitconfig", true);
-        let file = Protection::none().with_file(PathBuf::from("/w/mine.yaml"));
+        let file = PathProtection::none().with_file(PathBuf::from("/w/mine.yaml"));
         check(&file, "/w/mine.yaml", true);
         check(&file, "/w/mine.yaml.old", false);
-        let folder = Protection::none().with_file(PathBuf::from("/w/module"));
+        let folder = PathProtection::none().with_file(PathBuf::from("/w/module"));
         check(&folder, "/w/module/deep/inside.py", true);
         check(&folder, "/w/modules.py", false);
         check(&file, "mine.yaml", false);
-        assert_eq!(Protection::none().with(["a["]).unwrap_err().pattern, "a[");
+        assert_eq!(
+            PathProtection::none().with(["a["]).unwrap_err().pattern,
+            "a["
+        );
     }
 
     #[test]
@@ -473,7 +476,7 @@ mod tests {
             dir.create_dir_all(directory).unwrap();
         }
         dir.write(".envrc", "").unwrap();
-        let protection = Protection::standard()
+        let protection = PathProtection::standard()
             .with(["deploy/*/secret", "**/x"])
             .unwrap();
         dir.write("me.code-workspace", "").unwrap();

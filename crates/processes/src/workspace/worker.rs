@@ -44,7 +44,7 @@ where
     W: FnOnce(&StopSign) -> Result<T, ToolFailure> + Send + 'static,
 {
     let abandoned = Arc::new(AtomicBool::new(false));
-    let _set_when_dropped = Abandon(abandoned.clone());
+    let _set_when_dropped = AbandonFlag(abandoned.clone());
     let stop = StopSign {
         has_path_rules: context.has_path_rules(),
         context,
@@ -74,7 +74,7 @@ fn worker_stopped(what: &str) -> ToolFailure {
 
 /// The threads of one workspace. They are made when they are needed and end when this is dropped; what they are
 /// doing then is ended by its stop sign.
-pub(crate) struct Workers {
+pub(crate) struct FileWorkers {
     shared: Arc<FileWorkerPool>,
     /// One for each thread there can be, so that the queue is never longer than that.
     places: Arc<Semaphore>,
@@ -96,7 +96,7 @@ struct FileJobQueue {
 
 type FileJob = Box<dyn FnOnce() + Send>;
 
-impl Workers {
+impl FileWorkers {
     pub(super) fn new(roots: Vec<Arc<WorkspaceRoot>>) -> Self {
         let shared = FileWorkerPool {
             roots,
@@ -138,14 +138,14 @@ impl Workers {
     }
 }
 
-impl Drop for Workers {
+impl Drop for FileWorkers {
     fn drop(&mut self) {
         self.shared.queue.lock().closed = true;
         self.shared.wake.notify_all();
     }
 }
 
-impl std::fmt::Debug for Workers {
+impl std::fmt::Debug for FileWorkers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Workers")
             .field("threads", &self.shared.queue.lock().threads)
@@ -374,9 +374,9 @@ impl CallStopError {
     }
 }
 
-struct Abandon(Arc<AtomicBool>);
+struct AbandonFlag(Arc<AtomicBool>);
 
-impl Drop for Abandon {
+impl Drop for AbandonFlag {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -13,14 +13,14 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 use toolpost_model::{AppliedSandbox, SandboxProfile, SandboxTier};
 
-use super::fence::{self, Fence, LandlockEnforcement, Neighbours, Tcp};
-use super::filter::{self, Sockets};
+use super::fence::{self, LandlockEnforcement, LandlockFence, OutsideProcesses, TcpAccess};
+use super::filter::{self, SocketAccess};
 use super::privileges::{self, PrivilegeStatus};
 use super::report::ConfinementStatus;
-use super::{Built, at, is_isolated, read_whole, report, room, write_whole};
+use super::{SandboxBuildFindings, at, is_isolated, read_whole, report, room, write_whole};
 use crate::error::LauncherFailure;
 use crate::job::{PRIVATE_HOME, PRIVATE_TMP};
-use crate::message::{self, LaunchOrder, Octets};
+use crate::message::{self, LaunchOrder, UnixBytes};
 use crate::{probe, sys};
 
 /// More rules than this are not worth their time at every start.
@@ -29,7 +29,7 @@ const MOST_RULES: usize = 512;
 /// Returns when the command is being executed, or with the reason why it is not.
 pub(super) fn start(
     order: &LaunchOrder,
-    built: &Built,
+    built: &SandboxBuildFindings,
     stdin: Option<OwnedFd>,
 ) -> Result<(Pid, AppliedSandbox), LauncherFailure> {
     let (answers, speaks) =
@@ -66,7 +66,7 @@ fn say<T: serde::Serialize>(to: &OwnedFd, message: &T) {
 
 fn become_command(
     order: &LaunchOrder,
-    built: &Built,
+    built: &SandboxBuildFindings,
     stdin: Option<OwnedFd>,
     speaks: &OwnedFd,
 ) -> ! {
@@ -90,7 +90,7 @@ fn become_command(
 
 fn prepare(
     order: &LaunchOrder,
-    built: &Built,
+    built: &SandboxBuildFindings,
     stdin: Option<OwnedFd>,
 ) -> Result<AppliedSandbox, LauncherFailure> {
     let _ = rustix::process::setsid();
@@ -168,12 +168,12 @@ fn confine(order: &LaunchOrder) -> Result<ConfinementStatus, LauncherFailure> {
         found.readable_secrets = readable_secrets;
     }
     let sockets = match order.profile {
-        SandboxProfile::Network => Sockets::Usual,
+        SandboxProfile::Network => SocketAccess::Usual,
         SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite if is_isolated(order) => {
-            Sockets::Usual
+            SocketAccess::Usual
         }
         SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::None => {
-            Sockets::Pairs
+            SocketAccess::Pairs
         }
     };
     found.sockets = Some(sockets);
@@ -200,11 +200,11 @@ fn build_fence(
 ) -> Result<LandlockEnforcement, RulesetError> {
     let isolated = is_isolated(order);
     let tcp = if isolated || order.profile == SandboxProfile::Network {
-        Tcp::Free
+        TcpAccess::Free
     } else {
-        Tcp::Refused
+        TcpAccess::Refused
     };
-    let mut fence = Fence::new(tcp, Neighbours::OutOfReach)?;
+    let mut fence = LandlockFence::new(tcp, OutsideProcesses::OutOfReach)?;
     if isolated {
         // Everything that is there was put there to be read.
         fence = fence.allow(Path::new("/"), fence::reading() | fence::talking())?;
@@ -216,7 +216,7 @@ fn build_fence(
         for path in places {
             fence = allow_named(fence, order, path, fence::reading())?;
         }
-        for path in order.listable.iter().map(Octets::path) {
+        for path in order.listable.iter().map(UnixBytes::path) {
             fence = allow_named(fence, order, path, fence::listing())?;
         }
         for (name, ..) in room::DEVICES {
@@ -234,11 +234,11 @@ fn build_fence(
 
 /// A place the order names, which may lie in the hands of earlier commands.
 fn allow_named(
-    fence: Fence,
+    fence: LandlockFence,
     order: &LaunchOrder,
     path: &Path,
     access: BitFlags<AccessFs>,
-) -> Result<Fence, RulesetError> {
+) -> Result<LandlockFence, RulesetError> {
     match room::open_beneath_root(order, path) {
         Ok(Some(opened)) => fence.allow_opened(opened, access),
         Ok(None) => fence.allow(path, access),
@@ -297,7 +297,7 @@ fn exists(path: &Path) -> bool {
 }
 
 fn execute(order: &LaunchOrder) -> Errno {
-    let text = |octets: &Octets| CString::new(octets.bytes()).unwrap_or_default();
+    let text = |octets: &UnixBytes| CString::new(octets.bytes()).unwrap_or_default();
     let argv: Vec<CString> = order.argv.iter().map(text).collect();
     let environment: Vec<CString> = order
         .environment
@@ -321,7 +321,7 @@ fn execute(order: &LaunchOrder) -> Errno {
 }
 
 /// The program where it is named, or in every directory of the command's own path.
-fn candidates(order: &LaunchOrder, program: &Octets) -> Vec<PathBuf> {
+fn candidates(order: &LaunchOrder, program: &UnixBytes) -> Vec<PathBuf> {
     if program.bytes().contains(&b'/') {
         return vec![program.path().to_owned()];
     }
@@ -341,7 +341,7 @@ fn candidates(order: &LaunchOrder, program: &Octets) -> Vec<PathBuf> {
 }
 
 /// A variable as the system wants it. Without a `/tmp` of its own the command is told where its directory really is.
-fn spell(order: &LaunchOrder, (name, value): &(Octets, Octets)) -> CString {
+fn spell(order: &LaunchOrder, (name, value): &(UnixBytes, UnixBytes)) -> CString {
     let mut bytes = [name.bytes(), b"="].concat();
     match &order.scratch {
         Some(scratch) if value.bytes() == PRIVATE_HOME.as_bytes() => {

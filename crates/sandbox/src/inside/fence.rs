@@ -41,20 +41,20 @@ pub(crate) fn using() -> BitFlags<AccessFs> {
 
 /// Whether connections may be opened, as far as Landlock can tell: TCP only.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tcp {
+pub(crate) enum TcpAccess {
     Free,
     Refused,
 }
 
 /// Whether processes outside may be signalled and talked to over nameless sockets.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Neighbours {
+pub(crate) enum OutsideProcesses {
     Reachable,
     OutOfReach,
 }
 
-/// A fence being built; nothing is in force before [`Fence::close`].
-pub(crate) struct Fence {
+/// A fence being built; nothing is in force before [`LandlockFence::close`].
+pub(crate) struct LandlockFence {
     rules: RulesetCreated,
 }
 
@@ -65,13 +65,13 @@ pub(crate) struct LandlockEnforcement {
     pub(crate) abi: Option<u32>,
 }
 
-impl Fence {
-    pub(crate) fn new(tcp: Tcp, neighbours: Neighbours) -> Result<Self, RulesetError> {
+impl LandlockFence {
+    pub(crate) fn new(tcp: TcpAccess, neighbours: OutsideProcesses) -> Result<Self, RulesetError> {
         let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?;
-        if tcp == Tcp::Refused {
+        if tcp == TcpAccess::Refused {
             rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
         }
-        if neighbours == Neighbours::OutOfReach {
+        if neighbours == OutsideProcesses::OutOfReach {
             rules = rules.scope(Scope::from_all(NEWEST))?;
         }
         Ok(Self {

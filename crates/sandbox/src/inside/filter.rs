@@ -107,7 +107,7 @@ const HIDDEN: [c_long; 2] = [libc::SYS_clone3, libc::SYS_openat2];
 
 /// Which sockets may be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sockets {
+pub(crate) enum SocketAccess {
     /// Those of the internet and of this machine's file system. Where they lead is for the namespace to say. Never
     /// those to a hypervisor, which no namespace confines.
     Usual,
@@ -116,7 +116,7 @@ pub(crate) enum Sockets {
 }
 
 /// The filter for commands; the last thing to be put in force before the command is executed.
-pub(crate) fn refuse(sockets: Sockets) -> Result<(), Errno> {
+pub(crate) fn refuse(sockets: SocketAccess) -> Result<(), Errno> {
     let filter = build(
         deny_list(sockets)?,
         SeccompAction::Allow,
@@ -163,7 +163,7 @@ fn apply(program: &BpfProgram) -> Result<(), Errno> {
 
 type SyscallRules = BTreeMap<c_long, Vec<Rule>>;
 
-fn deny_list(sockets: Sockets) -> Result<SyscallRules, Errno> {
+fn deny_list(sockets: SocketAccess) -> Result<SyscallRules, Errno> {
     let mut rules: SyscallRules = REFUSED
         .iter()
         .chain(REFUSED_HERE)
@@ -215,7 +215,7 @@ fn deny_list(sockets: Sockets) -> Result<SyscallRules, Errno> {
         }
     }
     match sockets {
-        Sockets::Pairs => {
+        SocketAccess::Pairs => {
             // One end of a pair of datagram sockets can be sent from to any socket with a path.
             when(
                 libc::SYS_socketpair,
@@ -223,7 +223,7 @@ fn deny_list(sockets: Sockets) -> Result<SyscallRules, Errno> {
             )?;
             rules.insert(libc::SYS_socket, Vec::new());
         }
-        Sockets::Usual => {
+        SocketAccess::Usual => {
             let usual = [
                 libc::AF_UNIX,
                 libc::AF_INET,

@@ -9,14 +9,14 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
 
-use super::{Built, at, command, names_in, tell};
+use super::{SandboxBuildFindings, at, command, names_in, tell};
 use crate::error::LauncherFailure;
 use crate::message::{LaunchOrder, LauncherMessage, TERMINATE};
 use crate::sys;
 
 /// How everything that was started is found again.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tree {
+pub(super) enum ProcessTreeKind {
     /// This is the first process of a namespace: all others are in it, and die with it.
     Namespace,
     /// They are the descendants of this process, which adopts the orphans among them.
@@ -27,9 +27,9 @@ pub(super) enum Tree {
 pub(super) fn keep(
     control: &OwnedFd,
     order: &LaunchOrder,
-    built: &Built,
+    built: &SandboxBuildFindings,
     stdin: Option<OwnedFd>,
-    tree: Tree,
+    tree: ProcessTreeKind,
 ) -> Result<(), LauncherFailure> {
     // Nobody looks into this process, whose memory has the order, nor writes to it.
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
@@ -53,7 +53,12 @@ pub(super) fn keep(
 }
 
 /// None: the host is gone, or wants everything gone.
-fn watch(control: &OwnedFd, children: &OwnedFd, command: Pid, tree: Tree) -> Option<WaitStatus> {
+fn watch(
+    control: &OwnedFd,
+    children: &OwnedFd,
+    command: Pid,
+    tree: ProcessTreeKind,
+) -> Option<WaitStatus> {
     loop {
         if let Some(status) = reap(command) {
             return Some(status);
@@ -91,7 +96,7 @@ fn reap(command: Pid) -> Option<WaitStatus> {
     None
 }
 
-impl Tree {
+impl ProcessTreeKind {
     fn terminate(self) {
         match self {
             Self::Namespace => {

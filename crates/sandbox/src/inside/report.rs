@@ -2,9 +2,9 @@
 
 use toolpost_model::{AppliedSandbox, SandboxLimit, SandboxProfile, SandboxTier};
 
-use super::filter::Sockets;
+use super::filter::SocketAccess;
 use super::privileges::PrivilegeStatus;
-use super::{Built, is_isolated};
+use super::{SandboxBuildFindings, is_isolated};
 use crate::job::PROTECTED_WRITABLE;
 use crate::message::LaunchOrder;
 
@@ -18,14 +18,14 @@ const SOCKET_PATHS: u32 = 9;
 pub(super) struct ConfinementStatus {
     pub(super) standing: PrivilegeStatus,
     pub(super) landlock: Option<u32>,
-    pub(super) sockets: Option<Sockets>,
+    pub(super) sockets: Option<SocketAccess>,
     /// Masked paths that can be read all the same.
     pub(super) readable_secrets: usize,
 }
 
 pub(super) fn applied(
     order: &LaunchOrder,
-    built: &Built,
+    built: &SandboxBuildFindings,
     found: &ConfinementStatus,
 ) -> AppliedSandbox {
     let confines_files = is_isolated(order) || found.landlock.is_some();
@@ -70,7 +70,7 @@ pub(super) fn applied(
     }
 }
 
-fn masked(order: &LaunchOrder, built: &Built, found: &ConfinementStatus) -> usize {
+fn masked(order: &LaunchOrder, built: &SandboxBuildFindings, found: &ConfinementStatus) -> usize {
     match (is_isolated(order), found.landlock) {
         (true, _) => built.furnished.masked,
         (false, Some(_)) => {
@@ -84,14 +84,14 @@ fn network(order: &LaunchOrder, found: &ConfinementStatus) -> String {
     match (order.profile, found.sockets) {
         (SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite, Some(sockets)) => match sockets
         {
-            Sockets::Usual => "none (network namespace)".to_owned(),
-            Sockets::Pairs => "none (system call filter)".to_owned(),
+            SocketAccess::Usual => "none (network namespace)".to_owned(),
+            SocketAccess::Pairs => "none (system call filter)".to_owned(),
         },
         (SandboxProfile::Network | SandboxProfile::None, _) | (_, None) => "host".to_owned(),
     }
 }
 
-fn processes(order: &LaunchOrder, built: &Built) -> Option<SandboxLimit> {
+fn processes(order: &LaunchOrder, built: &SandboxBuildFindings) -> Option<SandboxLimit> {
     let limit = order.limits.processes;
     match &order.counting.processes {
         Some(by) if !built.uncounted => Some(SandboxLimit {
@@ -108,7 +108,7 @@ fn processes(order: &LaunchOrder, built: &Built) -> Option<SandboxLimit> {
     }
 }
 
-fn memory(order: &LaunchOrder, built: &Built) -> Option<SandboxLimit> {
+fn memory(order: &LaunchOrder, built: &SandboxBuildFindings) -> Option<SandboxLimit> {
     let limit = order.limits.memory_bytes;
     match &order.counting.memory {
         Some(by) if !built.uncounted => Some(SandboxLimit {
@@ -130,7 +130,11 @@ pub(super) fn guards_hold(order: &LaunchOrder, found: &ConfinementStatus) -> boo
     is_isolated(order) || (fenced && (!writes || order.protected.is_empty()))
 }
 
-fn missing(order: &LaunchOrder, built: &Built, found: &ConfinementStatus) -> Vec<String> {
+fn missing(
+    order: &LaunchOrder,
+    built: &SandboxBuildFindings,
+    found: &ConfinementStatus,
+) -> Vec<String> {
     if order.profile == SandboxProfile::None {
         return Vec::new();
     }
@@ -167,7 +171,7 @@ fn missing(order: &LaunchOrder, built: &Built, found: &ConfinementStatus) -> Vec
         isolated || landlock >= SIGNALS,
         "other processes of this user can be signalled",
     );
-    let talks = found.sockets == Some(Sockets::Usual);
+    let talks = found.sockets == Some(SocketAccess::Usual);
     say(
         isolated || !talks || landlock >= SOCKET_PATHS,
         "unix sockets of this machine can be connected to",

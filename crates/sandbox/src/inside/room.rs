@@ -17,8 +17,8 @@ use rustix::mount::{
 
 use crate::error::LauncherFailure;
 use crate::job::PRIVATE_HOME;
-use crate::message::{LaunchOrder, Octets};
-use crate::sys::{self, Depth};
+use crate::message::{LaunchOrder, UnixBytes};
+use crate::sys::{self, MountDepth};
 
 /// Directories at the top of a system that programs live in. `var` is not among them: services keep their data
 /// there, and as root the command would own it.
@@ -106,7 +106,7 @@ pub(super) fn furnish(
     sys::restrict_mount(
         &root,
         READ_ONLY - MountAttrFlags::MOUNT_ATTR_NODEV,
-        Depth::Itself,
+        MountDepth::Itself,
     )
     .map_err(at("make the new root read-only"))?;
     Ok(furnished)
@@ -125,7 +125,7 @@ impl BindMount {
     }
 
     fn from_tree(tree: OwnedFd, path: &Path, attributes: MountAttrFlags) -> Result<Self, Errno> {
-        sys::restrict_mount(&tree, attributes, Depth::AllBeneath)?;
+        sys::restrict_mount(&tree, attributes, MountDepth::AllBeneath)?;
         let is_directory =
             FileType::from_raw_mode(rustix::fs::fstat(&tree)?.st_mode) == FileType::Directory;
         Ok(Self {
@@ -167,18 +167,18 @@ fn system_links() -> Vec<(PathBuf, PathBuf)> {
 
 /// All that is bound, the outer before the inner, and what was passed over because a link has its name.
 fn pieces(order: &LaunchOrder) -> Result<(Vec<BindMount>, Vec<String>), LauncherFailure> {
-    let mut wanted: Vec<(PathBuf, MountAttrFlags, Absence)> = Vec::new();
+    let mut wanted: Vec<(PathBuf, MountAttrFlags, MissingPath)> = Vec::new();
     let system = SYSTEM.iter().map(|name| Path::new("/").join(name));
     for path in system.chain(SYSTEM_PLACES.iter().map(PathBuf::from)) {
         if !is_link(&path) {
-            wanted.push((path, READ_ONLY, Absence::Fine));
+            wanted.push((path, READ_ONLY, MissingPath::Fine));
         }
     }
     wanted.extend(
         order
             .readable
             .iter()
-            .map(|path| (path.path().to_owned(), READ_ONLY, Absence::Fine)),
+            .map(|path| (path.path().to_owned(), READ_ONLY, MissingPath::Fine)),
     );
     for root in &order.roots {
         let path = root.path.path();
@@ -189,7 +189,7 @@ fn pieces(order: &LaunchOrder) -> Result<(Vec<BindMount>, Vec<String>), Launcher
             ));
         }
         let attributes = if root.writable { WRITABLE } else { READ_ONLY };
-        wanted.push((path.to_owned(), attributes, Absence::Fails));
+        wanted.push((path.to_owned(), attributes, MissingPath::Fails));
     }
     // Stable, so that a root comes after a readable path of the same name and wins.
     wanted.sort_by_key(|(path, ..)| path.components().count());
@@ -201,9 +201,9 @@ fn pieces(order: &LaunchOrder) -> Result<(Vec<BindMount>, Vec<String>), Launcher
         });
         match taken {
             Ok(piece) => pieces.push(piece),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if absence == Absence::Fine => {}
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if absence == MissingPath::Fine => {}
             // Else one command could keep all that follow from being started.
-            Err(Errno::LOOP) if absence == Absence::Fine => {
+            Err(Errno::LOOP) if absence == MissingPath::Fine => {
                 passed_over.push(format!(
                     "`{}` leads through a link in a root",
                     path.display()
@@ -221,7 +221,7 @@ fn pieces(order: &LaunchOrder) -> Result<(Vec<BindMount>, Vec<String>), Launcher
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Absence {
+enum MissingPath {
     Fine,
     Fails,
 }
@@ -304,7 +304,7 @@ fn guard(order: &LaunchOrder) -> Result<PathProtectionReport, LauncherFailure> {
             LauncherFailure::sandbox(format!("pin `{}`", path.display()), errno)
         })?;
     }
-    for path in order.protected.iter().map(Octets::path) {
+    for path in order.protected.iter().map(UnixBytes::path) {
         if is_link(path) {
             furnished.missing.push(format!(
                 "`{}` is a link and cannot be protected",
@@ -327,7 +327,7 @@ fn guard(order: &LaunchOrder) -> Result<PathProtectionReport, LauncherFailure> {
         .masked
         .iter()
         .chain(&order.system_secrets)
-        .map(Octets::path)
+        .map(UnixBytes::path)
     {
         let Ok(stat) = rustix::fs::stat(path) else {
             continue;
@@ -360,7 +360,7 @@ fn between_root_and_guarded(order: &LaunchOrder) -> BTreeSet<PathBuf> {
         .iter()
         .chain(&order.masked)
         .chain(bound)
-        .map(Octets::path)
+        .map(UnixBytes::path)
     {
         if rustix::fs::lstat(path).is_err() {
             continue;
@@ -416,7 +416,7 @@ pub(super) fn open_beneath_root(
         .iter()
         .map(|root| &root.path)
         .chain(&order.shared)
-        .map(Octets::path);
+        .map(UnixBytes::path);
     let above = roots.filter(|root| *root != path && path.starts_with(root));
     // The outermost: everything beneath it is in the commands' hands.
     let Some(root) = above.min_by_key(|root| root.components().count()) else {

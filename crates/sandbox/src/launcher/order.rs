@@ -11,8 +11,8 @@ use toolpost_model::{ResourceAccess, SandboxProfile, SandboxTier};
 use super::stdin_ends;
 use crate::error::{LaunchError, LauncherFailure};
 use crate::job::{Confines, SandboxJob, StderrTarget};
-use crate::machine::Scratch;
-use crate::message::{Counting, LaunchOrder, Octets, OrderedRoot};
+use crate::machine::ScratchFolder;
+use crate::message::{CountingGroups, LaunchOrder, OrderedRoot, UnixBytes};
 
 /// What no process could be given, and paths that would mean something else elsewhere.
 pub(super) fn check(job: &SandboxJob) -> Result<(), LaunchError> {
@@ -69,14 +69,14 @@ pub(super) struct LaunchPreparation {
     /// The host's end of standard input.
     pub(super) stdin: Option<OwnedFd>,
     pub(super) stderr: StderrTarget,
-    pub(super) scratch: Option<Scratch>,
+    pub(super) scratch: Option<ScratchFolder>,
 }
 
 pub(super) fn write(
     job: SandboxJob,
     tier: SandboxTier,
-    secrets: &[Octets],
-    scratch: Option<Scratch>,
+    secrets: &[UnixBytes],
+    scratch: Option<ScratchFolder>,
 ) -> Result<LaunchPreparation, LaunchError> {
     let (pass, stdin) = stdin_ends(job.stdin)?;
     let confines = job.confines;
@@ -109,7 +109,7 @@ pub(super) fn write(
         guards_required: confines.guards_required,
         shared: octets(confines.shared),
         stdin_comes: pass.is_some(),
-        counting: Counting::default(),
+        counting: CountingGroups::default(),
         scratch: scratch
             .as_ref()
             .map(|scratch| scratch.path().to_owned().into()),
@@ -124,7 +124,7 @@ pub(super) fn write(
     })
 }
 
-fn octets<T: Into<Octets>>(list: Vec<T>) -> Vec<Octets> {
+fn octets<T: Into<UnixBytes>>(list: Vec<T>) -> Vec<UnixBytes> {
     list.into_iter().map(Into::into).collect()
 }
 

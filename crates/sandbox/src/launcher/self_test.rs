@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use toolpost_model::{AppliedSandbox, ResourceAccess, SandboxProfile, SandboxTier};
 
-use super::{LauncherProcess, Means};
+use super::{LauncherProcess, LauncherResources};
 use crate::error::LaunchError;
 use crate::job::{
     Confines, PRIVATE_TMP, PROTECTED_WRITABLE, ProcessLimits, SandboxJob, SandboxRoot,
     StderrTarget, Stdin,
 };
-use crate::machine::Scratch;
+use crate::machine::ScratchFolder;
 use crate::message::{LauncherMessage, take_frame};
 use crate::probe::{ProbeAttempt, ProbePlan, SelfTestFinding};
 
@@ -158,7 +158,7 @@ const EXPECTATIONS: &[Expectation] = &[
     ),
 ];
 
-pub(super) fn run(means: &Means, at_most: SandboxTier) -> SelfTest {
+pub(super) fn run(means: &LauncherResources, at_most: SandboxTier) -> SelfTest {
     let mut checks = Vec::new();
     let mut landlock_abi = None;
     for tier in [SandboxTier::A, SandboxTier::B, SandboxTier::C] {
@@ -238,9 +238,9 @@ struct ProbeRunReport {
     applied: AppliedSandbox,
 }
 
-fn probe(means: &Means, tier: SandboxTier) -> Result<ProbeRunReport, LaunchError> {
+fn probe(means: &LauncherResources, tier: SandboxTier) -> Result<ProbeRunReport, LaunchError> {
     let failed = LaunchError::Launcher;
-    let ground = Scratch::new(&means.host).map_err(failed)?;
+    let ground = ScratchFolder::new(&means.host).map_err(failed)?;
     let inside = ground.path().join("home");
     let masked = ground.write("home/masked", "secret").map_err(failed)?;
     let protected = ground.write("home/protected", "precious").map_err(failed)?;

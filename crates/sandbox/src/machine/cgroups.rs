@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal};
 
 use super::HostName;
 use crate::job::ProcessLimits;
-use crate::message::Counting;
+use crate::message::CountingGroups;
 
 const VERSION_1: &str = "cgroup1";
 const VERSION_2: &str = "cgroup2";
@@ -105,9 +105,9 @@ impl Cgroups {
         host: &HostName,
         limits: &ProcessLimits,
         purpose: CgroupPurpose,
-    ) -> Leaf {
+    ) -> JobCgroup {
         let name = host.next();
-        let mut leaf = Leaf::default();
+        let mut leaf = JobCgroup::default();
         if let Some(group) = &self.memory
             && let Ok(folder) = leaf.make(group, &name)
             && write(&folder, "memory.limit_in_bytes", limits.memory_bytes).is_ok()
@@ -143,15 +143,15 @@ impl Cgroups {
 
 /// The groups of one job. Empty where there are none.
 #[derive(Debug, Default)]
-pub(crate) struct Leaf {
+pub(crate) struct JobCgroup {
     folders: Vec<PathBuf>,
-    pub(crate) counting: Counting,
+    pub(crate) counting: CountingGroups,
     /// Where the kernel counts what it killed for want of memory.
     kills_counted: Option<PathBuf>,
     kill: Option<PathBuf>,
 }
 
-impl Leaf {
+impl JobCgroup {
     fn make(&mut self, group: &Path, name: &str) -> io::Result<PathBuf> {
         let folder = group.join(name);
         fs::create_dir(&folder)?;

@@ -12,11 +12,11 @@ const PLACE: &str = "/tmp";
 
 /// Removed when dropped, with everything in it.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub(crate) struct ScratchFolder {
     path: PathBuf,
 }
 
-impl Scratch {
+impl ScratchFolder {
     pub(crate) fn new(host: &HostName) -> io::Result<Self> {
         loop {
             let path = Path::new(PLACE).join(host.next());
@@ -64,7 +64,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }

@@ -14,7 +14,7 @@ use super::{
     asked::{self, invalid},
     follow,
     task::{A2aTask, TaskCallState},
-    tasks::{self, Begin},
+    tasks::{self, TaskCallMessage},
     telling,
 };
 use crate::clock;
@@ -85,7 +85,7 @@ pub(super) async fn send(
     let is_first = message.context_id.is_none();
     let message_id = message.message_id;
     let span = caller.span.clone();
-    let begin = Begin {
+    let begin = TaskCallMessage {
         session,
         is_first,
         message_id,

@@ -24,7 +24,7 @@ use super::{
 use crate::http::{HttpProblem, header_text};
 
 type TheFace = State<Arc<A2aServerFace>>;
-type Who = Extension<Principal>;
+type RestPrincipal = Extension<Principal>;
 type QueryParameters = Query<BTreeMap<String, String>>;
 
 /// The media type that 1.0.1 prefers, for those who say that they know it.
@@ -78,7 +78,7 @@ fn respond(
 
 pub(super) async fn send(
     State(face): TheFace,
-    Extension(principal): Who,
+    Extension(principal): RestPrincipal,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, HttpProblem> {
@@ -92,7 +92,7 @@ pub(super) async fn send(
 
 pub(super) async fn stream(
     State(face): TheFace,
-    Extension(principal): Who,
+    Extension(principal): RestPrincipal,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, HttpProblem> {
@@ -116,7 +116,7 @@ fn params(words: BTreeMap<String, String>) -> Value {
 
 pub(super) async fn list(
     State(face): TheFace,
-    Extension(principal): Who,
+    Extension(principal): RestPrincipal,
     headers: HeaderMap,
     Query(words): QueryParameters,
 ) -> Response {
@@ -131,7 +131,7 @@ pub(super) async fn list(
 /// `GET /a2a/tasks/{id}` and `GET /a2a/tasks/{id}:subscribe`.
 pub(super) async fn get(
     State(face): TheFace,
-    Extension(principal): Who,
+    Extension(principal): RestPrincipal,
     Path(name): Path<String>,
     Query(words): QueryParameters,
     headers: HeaderMap,
@@ -157,7 +157,7 @@ pub(super) async fn get(
 /// `POST /a2a/tasks/{id}:cancel` and `POST /a2a/tasks/{id}:subscribe`. What their bodies say is in the path already.
 pub(super) async fn act(
     State(face): TheFace,
-    Extension(principal): Who,
+    Extension(principal): RestPrincipal,
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Response {
@@ -187,7 +187,7 @@ pub(super) async fn push(State(face): TheFace, headers: HeaderMap) -> Response {
 
 pub(super) async fn card(
     State(face): TheFace,
-    Extension(principal): Who,
+    Extension(principal): RestPrincipal,
     headers: HeaderMap,
 ) -> Response {
     let answered = async {

@@ -13,8 +13,8 @@ use toolpost_model::{InvocationId, Principal, PrincipalRole, SessionId};
 
 use super::{A2aServerFace, asked::invalid, follow, journal_trouble, task::A2aTask};
 
-pub(super) use beginning::Begin;
-pub(super) use shelf::Tasks;
+pub(super) use beginning::TaskCallMessage;
+pub(super) use shelf::TaskShelf;
 
 /// How calls that came over A2A are marked on record.
 pub(super) const FACE: &str = "a2a";

@@ -173,7 +173,7 @@ impl A2ePeer {
 }
 
 /// The capabilities of a host, by message type and by name.
-pub(super) struct Registry {
+pub(super) struct CapabilityRegistry {
     capabilities: Vec<Arc<dyn A2eCapability>>,
     /// Types that only the host's own tools take.
     own: Vec<&'static str>,
@@ -184,7 +184,7 @@ pub(super) struct Registry {
     plugin_types: HashMap<String, CapabilityName>,
 }
 
-impl Registry {
+impl CapabilityRegistry {
     /// `tools` are the host's own, asked after others of the same priority.
     pub(super) fn new(
         mut capabilities: Vec<Arc<dyn A2eCapability>>,

@@ -26,7 +26,7 @@ use super::{
     plugin_messages,
     tools::LIST_CHANGED,
 };
-use crate::auth::{AdmittedCaller, Door};
+use crate::auth::{AdmittedCaller, RequestAuthenticator};
 
 /// How long the reply to a refused handshake waits to be read.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(30);
@@ -52,7 +52,7 @@ pub(super) struct A2eConversation {
     wire_id: String,
     /// The id in the host's records.
     session_id: SessionId,
-    door: Arc<Door>,
+    door: Arc<RequestAuthenticator>,
     since: Instant,
     /// Cut short what an agent that leaves has allowed its calls.
     hurry: CancellationToken,
@@ -105,7 +105,7 @@ impl A2eConversation {
     pub(super) fn new(
         face: &Arc<A2eServerFace>,
         transport: ConversationTransport,
-        door: &Arc<Door>,
+        door: &Arc<RequestAuthenticator>,
         wire_id: String,
         session_id: SessionId,
     ) -> Arc<Self> {

@@ -18,20 +18,20 @@ use futures_util::{Stream, stream};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use toolpost_a2e::codec::{Framing, ReaderSide, decode};
+use toolpost_a2e::codec::{MessageFraming, ReaderSide, decode};
 use toolpost_core::CallHandleState;
 use toolpost_model::RequestId;
 
 use super::{
     A2eServerFace,
     conversation::{A2eConversation, MessageReceipt},
-    outbox::{AnsweredCall, Item, OutboxToolList, RequestIdClaim, ResendItem},
+    outbox::{AnsweredCall, OutboxItem, OutboxToolList, RequestIdClaim, ResendItem},
     sessions::{self, NoSession},
     tools::CallListener,
     wire::{self, too_large},
 };
 use crate::{
-    auth::Door,
+    auth::RequestAuthenticator,
     http::{BODY_TIMEOUT, STILL_HERE, UTF8_EVENTS, event_stream, header_text, keep_alive},
     refusals::{RefusalDesk, TurnedAway},
     streams::{self, StreamPlace, StreamsFull},
@@ -65,7 +65,7 @@ pub(crate) fn routes(face: Arc<A2eServerFace>) -> Router {
 
 async fn open(
     State(face): State<Arc<A2eServerFace>>,
-    Extension(door): Extension<Arc<Door>>,
+    Extension(door): Extension<Arc<RequestAuthenticator>>,
 ) -> Json<Value> {
     Json(json!({ "session_id": sessions::open(&face, &door) }))
 }
@@ -98,7 +98,7 @@ impl IntoResponse for A2eHttpRefusal {
 
 async fn conversation(
     face: &Arc<A2eServerFace>,
-    door: &Arc<Door>,
+    door: &Arc<RequestAuthenticator>,
     desk: &RefusalDesk,
     headers: &HeaderMap,
 ) -> Result<Arc<A2eConversation>, A2eHttpRefusal> {
@@ -173,7 +173,7 @@ async fn message(mut body: Body, limit: usize) -> Result<MessageBytes, A2eHttpRe
 
 async fn take(
     State(face): State<Arc<A2eServerFace>>,
-    Extension(door): Extension<Arc<Door>>,
+    Extension(door): Extension<Arc<RequestAuthenticator>>,
     Extension(desk): Extension<RefusalDesk>,
     headers: HeaderMap,
     body: Body,
@@ -206,7 +206,7 @@ async fn take(
 
 async fn listen(
     State(face): State<Arc<A2eServerFace>>,
-    Extension(door): Extension<Arc<Door>>,
+    Extension(door): Extension<Arc<RequestAuthenticator>>,
     Extension(desk): Extension<RefusalDesk>,
     headers: HeaderMap,
 ) -> Result<Response, A2eHttpRefusal> {
@@ -285,21 +285,21 @@ impl OutboxReader {
         }
     }
 
-    fn write(&self, frames: &mut Vec<u8>, number: u64, item: &Item) {
+    fn write(&self, frames: &mut Vec<u8>, number: u64, item: &OutboxItem) {
         frames.extend_from_slice(b"id: ");
         frames.extend_from_slice(self.conversation.face.epoch.as_bytes());
         frames.extend_from_slice(format!("-{number}\n").as_bytes());
-        wire::write(frames, item, Framing::Event);
+        wire::write(frames, item, MessageFraming::Event);
     }
 
     /// What was told before, to be told again. `None`: it comes by itself later, or there is nothing to tell.
-    async fn recall(&self, again: ResendItem) -> Option<Item> {
+    async fn recall(&self, again: ResendItem) -> Option<OutboxItem> {
         let host = &self.conversation.face.host;
         let (req_id, session) = match again {
-            ResendItem::Message(message) => return Some(Item::Message(message)),
+            ResendItem::Message(message) => return Some(OutboxItem::Message(message)),
             ResendItem::List(req_id, filter) => {
                 let tools = host.list(&*self.conversation.session()?, &filter).await;
-                return Some(Item::List(Box::new(OutboxToolList {
+                return Some(OutboxItem::List(Box::new(OutboxToolList {
                     req_id,
                     filter,
                     tools,
@@ -319,7 +319,7 @@ impl OutboxReader {
             }
         };
         if let CallHandleState::Over(answer) = earlier.call.standing() {
-            return Some(Item::Answer(Box::new(AnsweredCall {
+            return Some(OutboxItem::Answer(Box::new(AnsweredCall {
                 key: req_id.clone(),
                 req_id,
                 tool: earlier.tool,

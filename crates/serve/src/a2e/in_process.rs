@@ -13,7 +13,7 @@ use super::{
     conversation::{A2eConversation, ConversationTransport},
     wire,
 };
-use crate::auth::{Door, KnownToken};
+use crate::auth::{KnownToken, RequestAuthenticator};
 
 /// Messages that may wait in the link, each way.
 const ROOM: usize = 1_024;
@@ -36,7 +36,7 @@ pub fn connect(host: &Host) -> InProcessLink {
 
 /// The same to a face that is there already.
 pub(crate) fn link(face: &Arc<A2eServerFace>, tokens: Vec<KnownToken>) -> InProcessLink {
-    let door = Arc::new(Door::Process {
+    let door = Arc::new(RequestAuthenticator::Process {
         tokens,
         token_required: false,
         principal: Principal::agent("embedded"),

@@ -38,7 +38,7 @@ const MAX_AGAIN_BYTES: usize = 16 << 20;
 const ENVELOPE: usize = 256;
 
 /// Something to be told.
-pub(super) enum Item {
+pub(super) enum OutboxItem {
     Message(Arc<Message>),
     Event(ToolEventMessage),
     Answer(Box<AnsweredCall>),
@@ -117,7 +117,7 @@ pub(super) struct Outbox {
 
 #[derive(Default)]
 struct OutboxState {
-    queue: VecDeque<Item>,
+    queue: VecDeque<OutboxItem>,
     messages: usize,
     message_bytes: usize,
     events: usize,
@@ -162,7 +162,7 @@ impl Outbox {
         }
     }
 
-    fn put(&self, mut state: MutexGuard<'_, OutboxState>, item: Item) {
+    fn put(&self, mut state: MutexGuard<'_, OutboxState>, item: OutboxItem) {
         state.queue.push_back(item);
         drop(state);
         self.ready.notify_one();
@@ -187,7 +187,7 @@ impl Outbox {
         }
         state.messages += 1;
         state.message_bytes += size_of_message(&message);
-        self.put(state, Item::Message(message));
+        self.put(state, OutboxItem::Message(message));
         Ok(())
     }
 
@@ -209,7 +209,7 @@ impl Outbox {
         }
         state.messages += 1;
         state.answer_bytes += list.tools.len() * size_of::<SurfaceEntry>();
-        self.put(state, Item::List(Box::new(list)));
+        self.put(state, OutboxItem::List(Box::new(list)));
         Ok(())
     }
 
@@ -220,7 +220,7 @@ impl Outbox {
         }
         state.events += 1;
         state.event_bytes += size_of_event(&event);
-        self.put(state, Item::Event(event));
+        self.put(state, OutboxItem::Event(event));
         EventDelivery::Taken
     }
 
@@ -256,7 +256,7 @@ impl Outbox {
         if state
             .queue
             .iter()
-            .any(|item| matches!(item, Item::Message(message) if answers(message)))
+            .any(|item| matches!(item, OutboxItem::Message(message) if answers(message)))
         {
             return true;
         }
@@ -301,7 +301,7 @@ impl Outbox {
         state.under_way.remove(&answered.key);
         let is_settled = state.under_way.is_empty();
         state.answer_bytes += answered.answer.json().len();
-        self.put(state, Item::Answer(Box::new(answered)));
+        self.put(state, OutboxItem::Answer(Box::new(answered)));
         if is_settled {
             self.settled.notify_waiters();
         }
@@ -378,7 +378,7 @@ impl Outbox {
 
     /// The next things to be told, numbered; as many as are there and about as much as `room` says. `None`: all
     /// was told, or another reader has taken over.
-    pub(super) async fn take(&self, reader: u64, room: usize) -> Option<Vec<(u64, Item)>> {
+    pub(super) async fn take(&self, reader: u64, room: usize) -> Option<Vec<(u64, OutboxItem)>> {
         loop {
             let changed = self.ready.notified();
             {
@@ -411,31 +411,31 @@ impl OutboxState {
         is_free || self.closed
     }
 
-    fn give_out(&mut self, room: usize, readers: OutboxReaderPolicy) -> Vec<(u64, Item)> {
+    fn give_out(&mut self, room: usize, readers: OutboxReaderPolicy) -> Vec<(u64, OutboxItem)> {
         let mut batch = Vec::with_capacity(self.queue.len().min(64));
         let mut size = 0;
         while size < room
             && let Some(item) = self.queue.pop_front()
         {
             let its_size = match &item {
-                Item::Message(message) => {
+                OutboxItem::Message(message) => {
                     let length = size_of_message(message);
                     self.messages -= 1;
                     self.message_bytes -= length;
                     length
                 }
-                Item::Event(event) => {
+                OutboxItem::Event(event) => {
                     let length = size_of_event(event);
                     self.events -= 1;
                     self.event_bytes -= length;
                     length
                 }
-                Item::Answer(answered) => {
+                OutboxItem::Answer(answered) => {
                     let length = answered.answer.json().len();
                     self.answer_bytes -= length;
                     length
                 }
-                Item::List(list) => {
+                OutboxItem::List(list) => {
                     self.messages -= 1;
                     self.answer_bytes -= list.tools.len() * size_of::<SurfaceEntry>();
                     list.tools.len() * 512
@@ -451,14 +451,14 @@ impl OutboxState {
         batch
     }
 
-    fn note(&mut self, item: &Item, size: usize) {
+    fn note(&mut self, item: &OutboxItem, size: usize) {
         let again = match item {
-            Item::Event(_) => return,
-            Item::Message(message) => ResendItem::Message(Arc::clone(message)),
+            OutboxItem::Event(_) => return,
+            OutboxItem::Message(message) => ResendItem::Message(Arc::clone(message)),
             // What came without an id cannot be told apart from anything else.
-            Item::Answer(answered) if answered.req_id.is_empty() => return,
-            Item::Answer(answered) => ResendItem::Answer(answered.req_id.clone()),
-            Item::List(list) => ResendItem::List(list.req_id.clone(), list.filter.clone()),
+            OutboxItem::Answer(answered) if answered.req_id.is_empty() => return,
+            OutboxItem::Answer(answered) => ResendItem::Answer(answered.req_id.clone()),
+            OutboxItem::List(list) => ResendItem::List(list.req_id.clone(), list.filter.clone()),
         };
         if self.given.len() >= MAX_GIVEN {
             // Thousands of pongs do not push out an answer.

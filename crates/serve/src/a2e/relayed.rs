@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use toolpost_a2e::{
     Body, ErrorCode, ErrorMessage, HandshakeResponse, Message,
-    codec::{Framing, Heading, ReaderSide, decode, encode},
+    codec::{MessageFraming, MessageHeading, ReaderSide, decode, encode},
 };
 
 use super::{tools::LIST_CHANGED, wire::too_large};
@@ -70,7 +70,7 @@ impl A2eRelay {
 
 impl RelayedProtocol for A2eRelay {
     fn note_agent_line(&mut self, line: &Bytes) {
-        let Some(heading) = Heading::read(line) else {
+        let Some(heading) = MessageHeading::read(line) else {
             return;
         };
         match &*heading.kind {
@@ -85,13 +85,13 @@ impl RelayedProtocol for A2eRelay {
     }
 
     fn forget_agent_line(&mut self, line: &Bytes) {
-        if let Some(heading) = Heading::read(line) {
+        if let Some(heading) = MessageHeading::read(line) {
             self.open.remove(&heading.id);
         }
     }
 
     fn note_host_line(&mut self, line: &[u8]) -> HostLine {
-        let Some(heading) = Heading::read(line).filter(Heading::is_answer) else {
+        let Some(heading) = MessageHeading::read(line).filter(MessageHeading::is_answer) else {
             return HostLine::Forward;
         };
         if heading.req_id == REPLAYED {
@@ -125,7 +125,7 @@ impl RelayedProtocol for A2eRelay {
             };
             change
                 .to_host
-                .push(encode(&handshake, Framing::Line).into());
+                .push(encode(&handshake, MessageFraming::Line).into());
         }
         if self.wants_list_changes() {
             change.to_agent.push(line(Body::tool_list_changed()));
@@ -135,7 +135,7 @@ impl RelayedProtocol for A2eRelay {
     }
 
     fn refuse(&mut self, line: &[u8], reason: &str) -> Option<Bytes> {
-        let heading = Heading::read(line)?;
+        let heading = MessageHeading::read(line)?;
         match &*heading.kind {
             "handshake/req" => Some(self.refuse_handshake(&heading.id, reason)),
             "shutdown" => {
@@ -170,7 +170,7 @@ impl RelayedProtocol for A2eRelay {
 }
 
 fn line(body: Body) -> Bytes {
-    encode(&Message::new(body), Framing::Line).into()
+    encode(&Message::new(body), MessageFraming::Line).into()
 }
 
 fn error(id: &str, reason: &str) -> Bytes {

@@ -16,7 +16,7 @@ use super::{
     A2eServerFace,
     conversation::{A2eConversation, ConversationTransport, LAST_WORDS},
 };
-use crate::auth::Door;
+use crate::auth::RequestAuthenticator;
 
 /// Sessions without a handshake. Anybody can open one, so the oldest gives way.
 const MAX_STRANGERS: usize = 256;
@@ -121,7 +121,7 @@ fn recorded(wire_id: &str) -> SessionId {
 }
 
 /// Opens a session for whoever comes.
-pub(super) fn open(face: &Arc<A2eServerFace>, door: &Arc<Door>) -> String {
+pub(super) fn open(face: &Arc<A2eServerFace>, door: &Arc<RequestAuthenticator>) -> String {
     // 122 random bits: the id is what later requests are let in by.
     let wire_id = Uuid::new_v4().simple().to_string();
     let session_id = recorded(&wire_id);
@@ -156,7 +156,7 @@ pub(super) enum NoSession {
 /// The session an id belongs to: here, or on record from before a restart or a long pause.
 pub(super) async fn find(
     face: &Arc<A2eServerFace>,
-    door: &Arc<Door>,
+    door: &Arc<RequestAuthenticator>,
     wire_id: &str,
 ) -> Result<Arc<A2eConversation>, NoSession> {
     if let Some(found) = face.sessions.known(wire_id) {

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use toolpost_a2e::codec::{Framing, ReaderSide, decode};
+use toolpost_a2e::codec::{MessageFraming, ReaderSide, decode};
 use toolpost_model::SessionId;
 use uuid::Uuid;
 
@@ -20,7 +20,7 @@ use super::{
     http::HEAD,
     wire::{self, too_large},
 };
-use crate::auth::Door;
+use crate::auth::RequestAuthenticator;
 
 /// Lines that may wait to be handled.
 const ROOM: usize = 1_024;
@@ -41,7 +41,7 @@ pub(crate) enum InputLine {
 /// Talks until the input ends or the peer says goodbye, then lets what runs finish for a moment.
 pub(crate) async fn converse(
     face: &Arc<A2eServerFace>,
-    door: &Arc<Door>,
+    door: &Arc<RequestAuthenticator>,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) {
@@ -54,7 +54,7 @@ pub(crate) async fn converse(
 /// When this host leaves, the session stays open on record, and the agent goes on with it at the next host.
 pub(crate) async fn converse_joined(
     face: &Arc<A2eServerFace>,
-    door: &Arc<Door>,
+    door: &Arc<RequestAuthenticator>,
     session: Option<String>,
     leaving: &CancellationToken,
     input: impl Read + Send + 'static,
@@ -168,7 +168,7 @@ fn write_lines(
         while let Some(batch) = runtime.block_on(conversation.outbox.take(reader, BATCH)) {
             text.clear();
             for (_, item) in &batch {
-                wire::write(&mut text, item, Framing::Line);
+                wire::write(&mut text, item, MessageFraming::Line);
             }
             if output
                 .write_all(&text)

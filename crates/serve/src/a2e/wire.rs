@@ -2,7 +2,7 @@
 
 use toolpost_a2e::{
     Body, ErrorCode, ErrorMessage, Message,
-    codec::{Framing, OutgoingMessage, VERSION, encode_into, id_in},
+    codec::{MessageFraming, OutgoingMessage, VERSION, encode_into, id_in},
     projection::{CallResponseView, MAX_TEXT},
 };
 use toolpost_core::SurfaceEntry;
@@ -10,14 +10,16 @@ use uuid::Uuid;
 
 use super::{
     capability::definition,
-    outbox::{AnsweredCall, Item, OutboxToolList},
+    outbox::{AnsweredCall, OutboxItem, OutboxToolList},
 };
 
 /// Appends an item in its frame.
-pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
+pub(super) fn write(out: &mut Vec<u8>, item: &OutboxItem, framing: MessageFraming) {
     match item {
-        Item::Message(message) => encode_into(out, &OutgoingMessage::from(&**message), framing),
-        Item::Event(event) => {
+        OutboxItem::Message(message) => {
+            encode_into(out, &OutgoingMessage::from(&**message), framing)
+        }
+        OutboxItem::Event(event) => {
             let id = event.message_id();
             let ts = event.at.or_else(now);
             let message = OutgoingMessage {
@@ -29,8 +31,8 @@ pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
             };
             encode_into(out, &message, framing);
         }
-        Item::Answer(answered) => {
-            let most = if framing == Framing::Event {
+        OutboxItem::Answer(answered) => {
+            let most = if framing == MessageFraming::Event {
                 MAX_TEXT
             } else {
                 usize::MAX
@@ -50,10 +52,10 @@ pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
                 framing,
             );
         }
-        Item::List(list) => {
+        OutboxItem::List(list) => {
             let body = ListView {
                 req_id: &list.req_id,
-                tools: Definitions(&list.tools),
+                tools: ToolDefinitionList(&list.tools),
             };
             let id = Uuid::new_v4().simple().to_string();
             let message = OutgoingMessage {
@@ -77,11 +79,11 @@ fn now() -> Option<f64> {
 }
 
 /// The same for a peer in this process: nothing is written.
-pub(super) fn message(item: Item) -> Message {
+pub(super) fn message(item: OutboxItem) -> Message {
     match item {
-        Item::Message(message) => std::sync::Arc::unwrap_or_clone(message),
-        Item::Event(event) => Message::unnamed(Body::ToolEvent(event)),
-        Item::Answer(answered) => {
+        OutboxItem::Message(message) => std::sync::Arc::unwrap_or_clone(message),
+        OutboxItem::Event(event) => Message::unnamed(Body::ToolEvent(event)),
+        OutboxItem::Answer(answered) => {
             let response = response(&answered, usize::MAX).to_message();
             Message {
                 id: answered.answer.result().invocation_id.to_hex(),
@@ -90,7 +92,7 @@ pub(super) fn message(item: Item) -> Message {
                 body: Body::ToolCallResponse(response),
             }
         }
-        Item::List(list) => {
+        OutboxItem::List(list) => {
             let OutboxToolList {
                 req_id,
                 tools,
@@ -130,12 +132,12 @@ fn response(answered: &AnsweredCall, most: usize) -> CallResponseView<'_> {
 #[derive(serde::Serialize)]
 struct ListView<'a> {
     req_id: &'a str,
-    tools: Definitions<'a>,
+    tools: ToolDefinitionList<'a>,
 }
 
-struct Definitions<'a>(&'a [SurfaceEntry]);
+struct ToolDefinitionList<'a>(&'a [SurfaceEntry]);
 
-impl serde::Serialize for Definitions<'_> {
+impl serde::Serialize for ToolDefinitionList<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().map(definition))
     }

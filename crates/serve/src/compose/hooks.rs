@@ -6,7 +6,7 @@ use std::{
 };
 
 use toolpost_config::{HookConfig, HostConfig};
-use toolpost_core::{Concern, ConcernError, Hook};
+use toolpost_core::{ConcernError, Hook, HookScope};
 use toolpost_model::SandboxProfile;
 use toolpost_processes::{
     HookDeclaration, HookDeclarationError, HookParts, ProgramDeclaration, command_hooks,
@@ -117,7 +117,7 @@ pub(super) fn hooks(
 }
 
 fn declared(hook: &HookConfig, config: &HostConfig) -> Result<HookDeclaration, HooksError> {
-    let mut concern = Concern::with_tools(hook.tools.clone());
+    let mut concern = HookScope::with_tools(hook.tools.clone());
     if let Some(when) = &hook.when {
         concern = concern
             .when(when.clone(), super::places(config))

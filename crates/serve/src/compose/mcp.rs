@@ -56,7 +56,7 @@ pub struct McpHandover {
 }
 
 /// The servers of a configuration, with everything that they are started with.
-pub(super) struct Servers {
+pub(super) struct ComposedMcpServers {
     pub(super) ready: Vec<McpServer>,
     pub(super) unusable: Vec<UnusableServer>,
     /// Values that must never be written or shown, with their kind.
@@ -67,8 +67,8 @@ pub(super) struct Servers {
 pub(super) fn servers(
     config: &HostConfig,
     handover: &McpHandover,
-) -> Result<Servers, RequiredServerError> {
-    let mut servers = Servers {
+) -> Result<ComposedMcpServers, RequiredServerError> {
+    let mut servers = ComposedMcpServers {
         ready: Vec::new(),
         unusable: Vec::new(),
         secrets: Vec::new(),
@@ -122,7 +122,7 @@ pub(super) fn sources(
     config: &HostConfig,
     data_dir: Option<&DataDir>,
     native: &NativeHandover,
-    servers: Servers,
+    servers: ComposedMcpServers,
 ) -> Result<Vec<Arc<dyn Source>>, NativeError> {
     let mut sources: Vec<Arc<dyn Source>> = Vec::new();
     for server in servers.unusable {

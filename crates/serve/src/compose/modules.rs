@@ -23,10 +23,10 @@ use toolpost_config::{
 use toolpost_core::{Hook, Witness};
 use toolpost_model::{HookStanding, Source};
 use toolpost_modules::{
-    BridgedModule, CoreWish, Fetcher, FolderSharing, Isolation, ModuleSetupProgress,
-    ModuleStandings, Packages, PluginHost, PreparedEnvironment, PythonModule, PythonModules,
-    PythonPackage, PythonParts, PythonSettings, RustModule, RustModules, Supply, UnloadedModules,
-    resolve,
+    BridgedModule, CoreWish, Fetcher, FolderSharing, ModuleSetupProgress, ModuleStandings,
+    ModuleSupply, PackageEnvironments, PluginHost, PreparedEnvironment, ProcessIsolation,
+    PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings, RustModule,
+    RustModules, UnloadedModules, resolve,
 };
 use toolpost_processes::{ChildSettings, Workspace};
 use toolpost_sandbox::Launcher;
@@ -210,7 +210,7 @@ struct ModuleLoader<'a> {
     config: &'a HostConfig,
     process: ModuleProcessSettings,
     #[cfg(feature = "wasm")]
-    components: component::Components,
+    components: component::ComponentEngine,
     modules: LoadedModules,
     /// They share a process, so they start together.
     python: Vec<BridgedModule>,
@@ -225,7 +225,7 @@ impl<'a> ModuleLoader<'a> {
             config,
             process,
             #[cfg(feature = "wasm")]
-            components: component::Components::default(),
+            components: component::ComponentEngine::default(),
             modules: LoadedModules::default(),
             python: Vec::new(),
             component_hooks: Vec::new(),
@@ -293,7 +293,7 @@ impl<'a> ModuleLoader<'a> {
     /// Installs what the Python modules need and starts their process.
     async fn start_python(
         &mut self,
-        supply: &Arc<Supply>,
+        supply: &Arc<ModuleSupply>,
         progress: &mut (dyn FnMut(&ModuleId, ModuleSetupProgress) + Send),
     ) {
         let Some(first) = self.python.first().map(|module| module.planned.id.clone()) else {
@@ -306,7 +306,7 @@ impl<'a> ModuleLoader<'a> {
             AmplifierCore::StandIn => CoreWish::StandIn,
         };
         let wanted: Vec<PythonModule> = self.python.iter().map(packaged).collect();
-        let packages = Packages::new(Arc::clone(supply));
+        let packages = PackageEnvironments::new(Arc::clone(supply));
         let prepared = packages
             .prepare(&wanted, core, &mut |step| progress(&first, step))
             .await;
@@ -350,8 +350,8 @@ impl<'a> ModuleLoader<'a> {
                 audit: self.config.a2e.audit.path.is_some(),
             },
             isolation: match amplifier.isolation {
-                ModuleIsolation::Shared => Isolation::Shared,
-                ModuleIsolation::Process => Isolation::Process,
+                ModuleIsolation::Shared => ProcessIsolation::Shared,
+                ModuleIsolation::Process => ProcessIsolation::Process,
             },
             core,
             python: Some(environment.python),

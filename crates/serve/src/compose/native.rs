@@ -17,8 +17,8 @@ use toolpost_native::{
 };
 use toolpost_processes::{
     ChildEnvironment, ChildSettings, Credential, CredentialHeader, CredentialHeaderError,
-    HostEnvironment, NetworkSettings, PrivateTarget, Protection, ProtectionPatternError, UrlPrefix,
-    UrlPrefixError, Workspace, WorkspaceError,
+    HostEnvironment, NetworkSettings, PathProtection, PrivateTarget, ProtectionPatternError,
+    UrlPrefix, UrlPrefixError, Workspace, WorkspaceError,
 };
 use toolpost_sandbox::{Launcher, ProcessLimits};
 use toolpost_store::DataDir;
@@ -148,9 +148,9 @@ pub(super) fn workspace(
     }
     let protect = &config.protect;
     let mut protection = if protect.defaults {
-        Protection::standard()
+        PathProtection::standard()
     } else {
-        Protection::none()
+        PathProtection::none()
     };
     if !protect.git {
         protection = protection.without_repositories();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use toolpost_config::{HostConfig, ModuleInstall};
 use toolpost_model::ResourceAccess;
-use toolpost_modules::{ModuleFetchPolicy, SUPPLY_VARIABLES, Supply};
+use toolpost_modules::{ModuleFetchPolicy, ModuleSupply, SUPPLY_VARIABLES};
 use toolpost_processes::{
     ChildEnvironment, HostEnvironment, NetworkSettings, PrivateTarget, UrlPrefixError,
 };
@@ -14,7 +14,7 @@ use toolpost_sandbox::Launcher;
 pub fn module_supply(
     config: &HostConfig,
     launcher: Option<Launcher>,
-) -> Result<Option<Supply>, UrlPrefixError> {
+) -> Result<Option<ModuleSupply>, UrlPrefixError> {
     let Some(cache) = config.cache_dir.clone() else {
         return Ok(None);
     };
@@ -38,7 +38,7 @@ pub fn module_supply(
         .private
         .iter()
         .map(|url| PrivateTarget::parse(url));
-    Ok(Some(Supply {
+    Ok(Some(ModuleSupply {
         cache,
         launcher,
         environment: ChildEnvironment::new(&host, &config.sandbox.environment, &writable),

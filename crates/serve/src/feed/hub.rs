@@ -28,7 +28,7 @@ const BEGINNINGS: usize = 10_000;
 
 /// What a stream hears.
 #[derive(Clone)]
-pub(super) enum News {
+pub(super) enum FeedNews {
     /// A call began.
     Begun(Arc<(InvocationId, ToolEvent)>),
     /// A call ended, and its end could not be written: the journal will not tell it.
@@ -54,7 +54,7 @@ pub(crate) enum FeedCapacityError {
 }
 
 /// Hears of every call, and tells those who watch its session.
-pub(crate) struct Hub {
+pub(crate) struct FeedHub {
     places: OpenStreams,
     state: Mutex<FeedHubState>,
     /// How many streams there are, so that no news is made where nobody listens.
@@ -82,7 +82,7 @@ pub(super) struct UnfinishedCall {
 }
 
 struct FeedChannels {
-    news: broadcast::Sender<News>,
+    news: broadcast::Sender<FeedNews>,
     /// Apart from the news, so that a module that emits many events drives no news out.
     module_events: broadcast::Sender<CallModuleEvent>,
     streams: usize,
@@ -90,7 +90,7 @@ struct FeedChannels {
     of_agents: usize,
 }
 
-impl Hub {
+impl FeedHub {
     pub(crate) fn new(places: OpenStreams) -> Self {
         Self {
             places,
@@ -105,7 +105,7 @@ impl Hub {
         self: &Arc<Self>,
         session: Option<&SessionId>,
         reader: &Principal,
-    ) -> Result<(Watching, Vec<(InvocationId, UnfinishedCall)>), FeedCapacityError> {
+    ) -> Result<(FeedSubscription, Vec<(InvocationId, UnfinishedCall)>), FeedCapacityError> {
         let place = self.places.take(reader)?;
         let of_agent = usize::from(reader.role == PrincipalRole::Agent);
         let mut state = self.state.lock();
@@ -134,7 +134,7 @@ impl Hub {
         let hub = Arc::clone(self);
         let session = session.cloned();
         Ok((
-            Watching {
+            FeedSubscription {
                 news,
                 module_events,
                 hub,
@@ -154,7 +154,7 @@ impl Hub {
     }
 
     /// Tells whoever watches a session, alone or among all. The news is made only where somebody does.
-    fn tell(&self, session: &SessionId, news: impl FnOnce() -> News) {
+    fn tell(&self, session: &SessionId, news: impl FnOnce() -> FeedNews) {
         self.send(session, |watched| watched.news.clone(), || Some(news()));
     }
 
@@ -183,7 +183,7 @@ impl Hub {
     }
 }
 
-impl Witness for Hub {
+impl Witness for FeedHub {
     fn begun(&self, call: &WitnessedCall, start: &WitnessedStart<'_>) {
         let begun = ToolCallStart {
             tool_call_id: &call.invocation_id.to_string(),
@@ -203,7 +203,7 @@ impl Witness for Hub {
             };
             state.open.insert(call.invocation_id, open);
         }
-        self.tell(&call.session_id, || News::Begun(begun));
+        self.tell(&call.session_id, || FeedNews::Begun(begun));
     }
 
     fn hear(&self, call: &WitnessedCall, event: &Event) {
@@ -211,12 +211,12 @@ impl Witness for Hub {
             // On record by now.
             &EventBody::Approval(ApprovalStatus::Pending { ask_id, .. }) => {
                 self.note(call.invocation_id, |open| open.question = Some(ask_id));
-                self.tell(&call.session_id, || News::Recorded);
+                self.tell(&call.session_id, || FeedNews::Recorded);
             }
             &EventBody::Approval(ApprovalStatus::Granted { ask_id }) => {
                 self.note(call.invocation_id, |open| open.question = None);
                 self.tell(&call.session_id, || {
-                    News::Answered(call.invocation_id, ask_id)
+                    FeedNews::Answered(call.invocation_id, ask_id)
                 });
             }
             EventBody::Custom { .. } => {
@@ -250,28 +250,28 @@ impl Witness for Hub {
         self.tell(&call.session_id, || match end.result.error_class() {
             Some(ErrorClass::JournalUnavailable) => {
                 let event = vocabulary::ended(call.invocation_id, &call.tool, None, end.result);
-                News::Lost(Arc::new((call.invocation_id, event)))
+                FeedNews::Lost(Arc::new((call.invocation_id, event)))
             }
-            _ => News::Recorded,
+            _ => FeedNews::Recorded,
         });
     }
 
     fn session_closed(&self, session: &SessionId) {
-        self.tell(session, || News::LetGo);
+        self.tell(session, || FeedNews::LetGo);
     }
 }
 
 /// One stream's ear. Dropping it gives its place back.
-pub(super) struct Watching {
-    pub(super) news: broadcast::Receiver<News>,
+pub(super) struct FeedSubscription {
+    pub(super) news: broadcast::Receiver<FeedNews>,
     pub(super) module_events: broadcast::Receiver<CallModuleEvent>,
-    hub: Arc<Hub>,
+    hub: Arc<FeedHub>,
     session: Option<SessionId>,
     of_agent: usize,
     _place: StreamPlace,
 }
 
-impl Watching {
+impl FeedSubscription {
     /// Those of some calls that have ended, and whose end is on record therefore.
     pub(super) fn ended_of<'a>(
         &self,
@@ -285,7 +285,7 @@ impl Watching {
     }
 }
 
-impl Drop for Watching {
+impl Drop for FeedSubscription {
     fn drop(&mut self) {
         let mut state = self.hub.state.lock();
         self.hub.streams.fetch_sub(1, Ordering::SeqCst);

@@ -22,10 +22,10 @@ use toolpost_core::{
 use toolpost_model::{InvocationId, Principal};
 
 use super::{
-    FeedCapacityError, Hub, Vocabulary,
-    hub::{News, UnfinishedCall, Watching},
+    FeedCapacityError, FeedHub, StreamVocabulary,
+    hub::{FeedNews, FeedSubscription, UnfinishedCall},
     module_events::SentModuleEvents,
-    range::{FeedStart, Whose},
+    range::{FeedStart, StreamScope},
     vocabulary::{self, FeedFrameWriter, StreamEndReason},
 };
 use crate::http::{STILL_HERE, keep_alive};
@@ -40,10 +40,10 @@ const LAST_ENDS: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// One stream.
-pub(crate) struct Pump {
+pub(crate) struct StreamPump {
     host: Host,
-    whose: Whose,
-    watching: Watching,
+    whose: StreamScope,
+    watching: FeedSubscription,
     words: FeedFrameWriter,
     journal: JournalCursor,
     calls: FollowedCalls,
@@ -133,14 +133,14 @@ enum StreamEndPhase {
     Over,
 }
 
-impl Pump {
+impl StreamPump {
     /// Takes a place among the streams and finds where to begin.
     pub(crate) async fn open(
         host: Host,
-        hub: &Arc<Hub>,
-        whose: Whose,
+        hub: &Arc<FeedHub>,
+        whose: StreamScope,
         reader: &Principal,
-        (vocabulary, from): (Vocabulary, FeedStart),
+        (vocabulary, from): (StreamVocabulary, FeedStart),
         closing: CancellationToken,
     ) -> Result<Self, FeedOpenError> {
         // Before anything is heard: a call that is open then has no end before this place, or it is looked for.
@@ -239,24 +239,24 @@ impl Pump {
         }
     }
 
-    fn hear(&mut self, news: News) {
+    fn hear(&mut self, news: FeedNews) {
         match news {
-            News::Begun(begun) => {
+            FeedNews::Begun(begun) => {
                 self.begin(&begun);
             }
-            News::Lost(lost) => {
+            FeedNews::Lost(lost) => {
                 if self.calls.close(lost.0) {
                     self.tell(&lost.1, None);
                 }
             }
-            News::Answered(call, question) => {
+            FeedNews::Answered(call, question) => {
                 self.awaited
                     .answered
                     .push(AwaitedRecord::Answer { call, question });
                 self.journal.is_due = true;
             }
-            News::Recorded => self.journal.is_due = true,
-            News::LetGo => {
+            FeedNews::Recorded => self.journal.is_due = true,
+            FeedNews::LetGo => {
                 self.journal.is_due = true;
                 self.wait_for_last_ends(false);
             }
@@ -276,12 +276,12 @@ impl Pump {
         self.journal.is_due = false;
         let ended = self.watching.ended_of(self.calls.live.iter());
         let page = match &self.whose {
-            Whose::Session(session) => {
+            StreamScope::Session(session) => {
                 self.host
                     .session_records(session, self.journal.place, PAGE)
                     .await
             }
-            Whose::Everybody(_) => self.host.records(self.journal.place, PAGE).await,
+            StreamScope::Everybody(_) => self.host.records(self.journal.place, PAGE).await,
         };
         let page = match page {
             Ok(page) => page,
@@ -476,13 +476,13 @@ impl Pump {
     /// The session was let go of. Where all are told, the others go on.
     fn wait_for_last_ends(&mut self, is_closed: bool) {
         match self.whose {
-            Whose::Session(_) => {
+            StreamScope::Session(_) => {
                 self.ending = StreamEndPhase::Waits {
                     until: Instant::now() + LAST_ENDS,
                     is_closed,
                 };
             }
-            Whose::Everybody(_) => {}
+            StreamScope::Everybody(_) => {}
         }
     }
 

@@ -17,14 +17,14 @@ pub(crate) enum FeedStart {
 }
 
 /// The sessions that a stream covers.
-pub(crate) enum Whose {
+pub(crate) enum StreamScope {
     /// One session.
     Session(Arc<Session>),
     /// All sessions, for this operator.
     Everybody(Principal),
 }
 
-impl Whose {
+impl StreamScope {
     pub(super) fn session(&self) -> Option<&SessionId> {
         match self {
             Self::Session(session) => Some(session.id()),

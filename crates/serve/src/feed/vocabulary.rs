@@ -18,7 +18,7 @@ const RETRY_MS: u32 = 2_000;
 
 /// The words that a reader asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Vocabulary {
+pub(crate) enum StreamVocabulary {
     /// A2A tool events.
     ToolEvents,
     /// The AI SDK's UI message stream, as that version and later ones read it.
@@ -32,10 +32,10 @@ pub(super) enum FeedFrameWriter {
 }
 
 impl FeedFrameWriter {
-    pub(super) fn of(vocabulary: Vocabulary) -> Self {
+    pub(super) fn of(vocabulary: StreamVocabulary) -> Self {
         match vocabulary {
-            Vocabulary::ToolEvents => Self::ToolEvents,
-            Vocabulary::AiSdk(version) => Self::AiSdk(UiStream::of_version(version)),
+            StreamVocabulary::ToolEvents => Self::ToolEvents,
+            StreamVocabulary::AiSdk(version) => Self::AiSdk(UiStream::of_version(version)),
         }
     }
 

@@ -15,7 +15,7 @@ use toolpost_model::{Principal, SessionId};
 use super::{
     EVENTS, HttpProblem, RouteParameter, RouteState, SESSION_HEADER, event_stream, operators_only,
 };
-use crate::feed::{FeedStart, Pump, Vocabulary, Whose};
+use crate::feed::{FeedStart, StreamPump, StreamScope, StreamVocabulary};
 
 /// Where a reader that comes back was.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -26,7 +26,7 @@ const OWN: &str = "default";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Options {
+pub(super) struct StreamOptions {
     #[serde(default)]
     vocabulary: VocabularyName,
     /// Of the AI SDK that reads the stream.
@@ -45,14 +45,14 @@ enum VocabularyName {
     AiSdk,
 }
 
-impl Options {
+impl StreamOptions {
     /// `None`: there are no such words.
-    fn words(&self) -> Option<Vocabulary> {
+    fn words(&self) -> Option<StreamVocabulary> {
         match (self.vocabulary, self.version) {
-            (VocabularyName::ToolEvents, None) => Some(Vocabulary::ToolEvents),
-            (VocabularyName::AiSdk, None | Some(5)) => Some(Vocabulary::AiSdk(UiVersion::V5)),
-            (VocabularyName::AiSdk, Some(6)) => Some(Vocabulary::AiSdk(UiVersion::V6)),
-            (VocabularyName::AiSdk, Some(7)) => Some(Vocabulary::AiSdk(UiVersion::V7)),
+            (VocabularyName::ToolEvents, None) => Some(StreamVocabulary::ToolEvents),
+            (VocabularyName::AiSdk, None | Some(5)) => Some(StreamVocabulary::AiSdk(UiVersion::V5)),
+            (VocabularyName::AiSdk, Some(6)) => Some(StreamVocabulary::AiSdk(UiVersion::V6)),
+            (VocabularyName::AiSdk, Some(7)) => Some(StreamVocabulary::AiSdk(UiVersion::V7)),
             (VocabularyName::ToolEvents | VocabularyName::AiSdk, Some(_)) => None,
         }
     }
@@ -70,7 +70,7 @@ pub(super) async fn follow(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
     RouteParameter(id): RouteParameter,
-    options: Result<Query<Options>, QueryRejection>,
+    options: Result<Query<StreamOptions>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, HttpProblem> {
     let session = if id == OWN {
@@ -94,7 +94,7 @@ pub(super) async fn follow(
     };
     stream(
         shared,
-        Whose::Session(session),
+        StreamScope::Session(session),
         &principal,
         options,
         &headers,
@@ -105,13 +105,13 @@ pub(super) async fn follow(
 pub(super) async fn follow_all(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
-    options: Result<Query<Options>, QueryRejection>,
+    options: Result<Query<StreamOptions>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, HttpProblem> {
     operators_only(&principal)?;
     stream(
         shared,
-        Whose::Everybody(principal.clone()),
+        StreamScope::Everybody(principal.clone()),
         &principal,
         options,
         &headers,
@@ -121,9 +121,9 @@ pub(super) async fn follow_all(
 
 async fn stream(
     shared: RouteState,
-    whose: Whose,
+    whose: StreamScope,
     reader: &Principal,
-    options: Result<Query<Options>, QueryRejection>,
+    options: Result<Query<StreamOptions>, QueryRejection>,
     headers: &HeaderMap,
 ) -> Result<Response, HttpProblem> {
     let refused = |why: String| HttpProblem::bad_request("bad_query", why).hint(QUERY_HINT);
@@ -137,11 +137,11 @@ async fn stream(
         (None, FeedStartParameter::Start) => FeedStart::Start,
     };
     let own_id = match &whose {
-        Whose::Session(session) => HeaderValue::from_str(session.id().as_str()).ok(),
-        Whose::Everybody(_) => None,
+        StreamScope::Session(session) => HeaderValue::from_str(session.id().as_str()).ok(),
+        StreamScope::Everybody(_) => None,
     };
     let wanted = (vocabulary, from);
-    let pump = Pump::open(
+    let pump = StreamPump::open(
         shared.host,
         &shared.feed,
         whose,
@@ -158,7 +158,7 @@ async fn stream(
     if let Some(id) = own_id {
         headers.insert(SESSION_HEADER, id);
     }
-    if matches!(vocabulary, Vocabulary::AiSdk(_)) {
+    if matches!(vocabulary, StreamVocabulary::AiSdk(_)) {
         let (name, value) = ui_stream::HEADER;
         headers.insert(name, HeaderValue::from_static(value));
     }

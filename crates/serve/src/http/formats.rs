@@ -51,7 +51,7 @@ impl FromStr for ToolListFormat {
 pub(crate) struct FormattedToolList<'a> {
     pub(crate) format: ToolListFormat,
     pub(crate) tools: &'a [SurfaceEntry],
-    pub(crate) hidden: Option<Hidden<'a>>,
+    pub(crate) hidden: Option<HiddenTools<'a>>,
     /// Sources, and parts of sources, that should be there and are not.
     pub(crate) unavailable: &'a [SourceProblem],
     /// What an operator should know about names, rules and settings.
@@ -59,18 +59,18 @@ pub(crate) struct FormattedToolList<'a> {
 }
 
 /// What a surface hides, and why.
-pub(crate) struct Hidden<'a>(pub(crate) &'a Surface);
+pub(crate) struct HiddenTools<'a>(pub(crate) &'a Surface);
 
 impl Serialize for FormattedToolList<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let tools = Each(self.format, self.tools);
+        let tools = FormattedTools(self.format, self.tools);
         match self.format {
             ToolListFormat::OpenAi | ToolListFormat::Anthropic | ToolListFormat::A2e => {
                 tools.serialize(serializer)
             }
             ToolListFormat::Gemini => {
                 let mut list = serializer.serialize_seq(Some(1))?;
-                list.serialize_element(&One("functionDeclarations", &tools))?;
+                list.serialize_element(&SingleEntryMap("functionDeclarations", &tools))?;
                 list.end()
             }
             ToolListFormat::Toolpost | ToolListFormat::Mcp => {
@@ -92,7 +92,7 @@ impl Serialize for FormattedToolList<'_> {
     }
 }
 
-impl Serialize for Hidden<'_> {
+impl Serialize for HiddenTools<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let hidden = self.0.all().filter_map(|(entry, visibility)| {
             let reason = match visibility {
@@ -121,17 +121,17 @@ struct HiddenTool<'a> {
 }
 
 /// A map of one entry.
-struct One<'a, T>(&'static str, &'a T);
+struct SingleEntryMap<'a, T>(&'static str, &'a T);
 
-impl<T: Serialize> Serialize for One<'_, T> {
+impl<T: Serialize> Serialize for SingleEntryMap<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map([(self.0, self.1)])
     }
 }
 
-struct Each<'a>(ToolListFormat, &'a [SurfaceEntry]);
+struct FormattedTools<'a>(ToolListFormat, &'a [SurfaceEntry]);
 
-impl Serialize for Each<'_> {
+impl Serialize for FormattedTools<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.1.iter().map(|tool| FormattedTool(self.0, tool)))
     }
@@ -187,7 +187,7 @@ impl Serialize for FormattedTool<'_> {
                 if let Some(schema) = promised_output(declaration) {
                     map.serialize_entry("outputSchema", schema)?;
                 }
-                map.serialize_entry("annotations", &Annotations::of(declaration))?;
+                map.serialize_entry("annotations", &McpAnnotations::of(declaration))?;
                 for key in ["icons", "_meta"] {
                     if let Some(value) = declaration.annotations.get(key) {
                         map.serialize_entry(key, value)?;
@@ -248,14 +248,14 @@ impl Serialize for ObjectRootSchema<'_> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Annotations {
+struct McpAnnotations {
     read_only_hint: bool,
     destructive_hint: bool,
     idempotent_hint: bool,
     open_world_hint: bool,
 }
 
-impl Annotations {
+impl McpAnnotations {
     fn of(declaration: &Declaration) -> Self {
         let interface = &declaration.interface;
         let read_only = interface.safety.class == ClassFact::Always(EffectClass::Read);

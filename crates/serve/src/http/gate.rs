@@ -27,7 +27,7 @@ use tower_service::Service as _;
 use super::{HEALTH, live, upload};
 use crate::{
     a2a, a2e,
-    auth::Door,
+    auth::RequestAuthenticator,
     refusals::{RefusalDesk, RefusedRequests, TurnedAway},
 };
 
@@ -64,14 +64,18 @@ impl SocketPeer {
 /// The routes behind their door.
 #[derive(Clone)]
 pub(crate) struct RequestGate {
-    door: Arc<Door>,
+    door: Arc<RequestAuthenticator>,
     peer: Option<SocketPeer>,
     router: Router,
     desk: RefusalDesk,
 }
 
 impl RequestGate {
-    pub(crate) fn new(router: Router, refused: Arc<RefusedRequests>, door: Door) -> Self {
+    pub(crate) fn new(
+        router: Router,
+        refused: Arc<RefusedRequests>,
+        door: RequestAuthenticator,
+    ) -> Self {
         Self {
             door: Arc::new(door),
             peer: None,

@@ -11,7 +11,7 @@ use super::{HttpProblem, RouteParameter, RouteState, operators_only, read_body};
 /// Which definitions are taken. Without a tool: all that the source keeps back.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Accepting {
+struct AcceptanceSelection {
     tool: Option<ToolId>,
     /// Which definition was looked at, where the answer is about exactly that.
     digest: Option<String>,
@@ -35,8 +35,8 @@ pub(super) async fn accept(
 ) -> Result<Json<Value>, HttpProblem> {
     operators_only(&principal)?;
     let body = read_body(body, shared.limits.body).await?;
-    let asked: Accepting = match body.trim_ascii() {
-        [] => Accepting::default(),
+    let asked: AcceptanceSelection = match body.trim_ascii() {
+        [] => AcceptanceSelection::default(),
         text => serde_json::from_slice(text).map_err(|error| {
             HttpProblem::bad_request("bad_body", format!("the body cannot be read: {error}"))
                 .hint("send `{\"tool\": \"server.tool\"}`, or nothing for all")

@@ -15,7 +15,7 @@ use toolpost_model::{Declaration, Principal, PrincipalRole};
 
 use super::{
     HttpProblem, RouteParameter, RouteState,
-    formats::{FormattedToolList, Hidden, ToolListFormat},
+    formats::{FormattedToolList, HiddenTools, ToolListFormat},
     operators_only, session_of,
 };
 
@@ -60,7 +60,8 @@ pub(super) async fn list(
     let format = ToolListFormat::from_str(query.format.as_deref().unwrap_or("toolpost"))?;
     let tools = shared.host.list(&session, &filter).await;
     let surface = shared.host.surface(&session);
-    let hidden = (query.hidden && format == ToolListFormat::Toolpost).then_some(Hidden(&surface));
+    let hidden =
+        (query.hidden && format == ToolListFormat::Toolpost).then_some(HiddenTools(&surface));
     // Names, texts and schemas: nothing in a declaration can fail to be written.
     let list = serde_json::to_string(&FormattedToolList {
         format,

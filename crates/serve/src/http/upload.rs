@@ -39,16 +39,16 @@ pub(super) fn is_large(request: &Request<Incoming>) -> bool {
 }
 
 /// The body of a request, for its route.
-pub(super) struct UploadBody(Arc<Upload>);
+pub(super) struct UploadBody(Arc<RequestUpload>);
 
 /// The same body, for the gate.
 pub(super) struct UploadRest {
-    upload: Arc<Upload>,
+    upload: Arc<RequestUpload>,
     /// The client sends the body only once it is asked for it.
     waits_to_be_asked: bool,
 }
 
-struct Upload {
+struct RequestUpload {
     body: Mutex<Incoming>,
     /// Whether a route began to read.
     is_asked_for: AtomicBool,
@@ -58,7 +58,7 @@ struct Upload {
 pub(super) fn split(request: Request<Incoming>) -> (Request<UploadBody>, UploadRest) {
     let waits_to_be_asked = request.headers().contains_key(EXPECT);
     let (head, body) = request.into_parts();
-    let upload = Arc::new(Upload {
+    let upload = Arc::new(RequestUpload {
         body: Mutex::new(body),
         is_asked_for: AtomicBool::new(false),
     });

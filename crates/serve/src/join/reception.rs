@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     a2e,
-    auth::Door,
+    auth::RequestAuthenticator,
     http::{HttpProblem, ServerStatus, SocketPeer, read_body},
     mcp,
 };
@@ -170,7 +170,10 @@ impl JoinReception {
                 mcp::converse(&self.mcp, principal, input, output).await;
             }
             StdioFace::A2e => {
-                let door = Arc::new(Door::of_stdio(&self.tokens, agent.token.as_deref()));
+                let door = Arc::new(RequestAuthenticator::of_stdio(
+                    &self.tokens,
+                    agent.token.as_deref(),
+                ));
                 let a2e = &self.a2e;
                 let leaving = &self.leaving;
                 a2e::converse_joined(a2e, &door, agent.session, leaving, input, output).await;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     fault::McpFault,
-    meta::{Capabilities, McpLogLevel, RequestMeta},
+    meta::{McpClientCapabilities, McpLogLevel, RequestMeta},
     wire,
 };
 
@@ -84,7 +84,7 @@ impl McpMethod {
 /// The parameters of every method. What a method does not have is left aside.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Params<'a> {
+struct McpRequestParams<'a> {
     #[serde(rename = "_meta")]
     meta: RequestMeta,
     #[serde(borrow)]
@@ -141,10 +141,10 @@ impl HandshakeWish {
     }
 
     /// What the client says that it can do.
-    pub(super) fn capabilities(&self) -> Capabilities {
+    pub(super) fn capabilities(&self) -> McpClientCapabilities {
         self.announced
             .as_ref()
-            .and_then(Capabilities::of)
+            .and_then(McpClientCapabilities::of)
             .unwrap_or_default()
     }
 }
@@ -159,7 +159,7 @@ impl McpRequest {
     }
 
     pub(super) fn read(method: McpMethod, params: Option<&RawValue>) -> Result<Self, McpFault> {
-        let Params {
+        let McpRequestParams {
             meta,
             name,
             uri,

@@ -11,7 +11,7 @@ use toolpost_model::{
 };
 
 use super::{
-    exchange::{ExchangeOutlet, Round},
+    exchange::{ExchangeOutlet, QuestionRound},
     peer::McpPeer,
     rounds::method,
     sessions::McpSession,
@@ -65,7 +65,7 @@ impl ConsultBridge {
             }
             None => {
                 let (answers, answered) = oneshot::channel();
-                if !self.outlet.ask(Round { questions, answers }).await {
+                if !self.outlet.ask(QuestionRound { questions, answers }).await {
                     return Err(ConsultError::Canceled);
                 }
                 answered.await.map_err(|_| ConsultError::Canceled)

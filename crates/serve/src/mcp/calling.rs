@@ -19,9 +19,9 @@ use super::{
     asked::McpRequest,
     bridge::ConsultBridge,
     deferral::{self, DeferralTool},
-    exchange::{ExchangeOutlet, ExchangeResult, Wishes},
+    exchange::{ExchangeOutlet, ExchangeResult, NotificationWishes},
     fault::McpFault,
-    meta::{Capabilities, McpLogLevel, RequestMeta},
+    meta::{McpClientCapabilities, McpLogLevel, RequestMeta},
     peer::McpPeer,
     result, wire,
 };
@@ -111,13 +111,13 @@ pub(super) async fn run(
         .consult(Arc::clone(&bridge) as Arc<dyn ConsultableCaller>);
     call.meta = meta.for_the_tool();
     let operator = peer.may_approve().then(|| Arc::clone(&bridge));
-    let wishes = Wishes {
+    let wishes = NotificationWishes {
         progress_token: meta.progress_token.take(),
         level: peer.level,
     };
     let hears = wishes.progress_token.is_some() || wishes.level.is_some();
     // A client that is asked may come back with other wishes.
-    let may_come_back = peer.stay.is_none() && peer.can != Capabilities::default();
+    let may_come_back = peer.stay.is_none() && peer.can != McpClientCapabilities::default();
     *outlet.wishes.lock() = wishes;
     let ear = |asks| {
         Arc::new(McpCallListener {

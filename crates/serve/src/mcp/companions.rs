@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use toolpost_core::{Host, Session};
-use toolpost_model::{Companions, ErrorClass, ModelInput, ToolId, ToolResult};
+use toolpost_model::{ErrorClass, ModelInput, SourceCompanions, ToolId, ToolResult};
 
 use super::{
     artifacts,
@@ -13,7 +13,7 @@ use super::{
     fault::McpFault,
     listing::FRESH_FOR_MS,
     meta::RequestMeta,
-    offers::{AddressedOfferKind, Offers, Prompt},
+    offers::{AddressedOfferKind, CompanionOffers, OfferedPrompt},
     peer::McpPeer,
     wire::{self, McpReply},
 };
@@ -23,8 +23,8 @@ const INVALID: i32 = -32602;
 /// Entries of one page.
 const PAGE: usize = 1_000;
 
-fn offered(peer: &McpPeer) -> Offers {
-    Offers::to(&peer.face.host, &peer.session)
+fn offered(peer: &McpPeer) -> CompanionOffers {
+    CompanionOffers::to(&peer.face.host, &peer.session)
 }
 
 /// The lists that there are.
@@ -47,15 +47,15 @@ impl CompanionListKind {
 }
 
 /// What of all this is there at all, so that nothing is announced that does not work.
-pub(super) struct Abilities {
+pub(super) struct McpAbilities {
     pub(super) prompts: bool,
     pub(super) completions: bool,
     pub(super) subscriptions: bool,
 }
 
-pub(super) fn abilities(peer: &McpPeer) -> Abilities {
+pub(super) fn abilities(peer: &McpPeer) -> McpAbilities {
     let offered = offered(peer);
-    Abilities {
+    McpAbilities {
         prompts: offered
             .any(|companions| companions.prompt.is_some() || !companions.prompts.is_empty()),
         completions: offered.any(|companions| companions.complete.is_some()),
@@ -85,7 +85,7 @@ pub(super) fn list(
         CompanionListKind::Templates => addressed(AddressedOfferKind::Templates)
             .chain([artifacts::template()])
             .collect(),
-        CompanionListKind::Prompts => offered.prompts().iter().map(Prompt::entry).collect(),
+        CompanionListKind::Prompts => offered.prompts().iter().map(OfferedPrompt::entry).collect(),
     };
     entries.sort_by(|one, other| one[key].as_str().cmp(&other[key].as_str()));
     let from = match cursor {
@@ -293,7 +293,7 @@ pub(super) enum SubscriptionChange {
 }
 
 impl SubscriptionChange {
-    fn tool(self, companions: &Companions) -> Option<ToolId> {
+    fn tool(self, companions: &SourceCompanions) -> Option<ToolId> {
         match self {
             Self::Told => companions.subscribe.clone(),
             Self::NotTold => companions.unsubscribe.clone(),
@@ -338,7 +338,7 @@ pub(super) fn teller(
     uri: &str,
     wish: SubscriptionChange,
 ) -> Option<ToolId> {
-    Offers::to(host, session)
+    CompanionOffers::to(host, session)
         .owner(uri)
         .and_then(|found| wish.tool(found))
 }

@@ -25,18 +25,18 @@ pub(super) type ExchangeResult = Result<McpReply, McpFault>;
 /// What work says before its end.
 enum InterimMessage {
     Note(Bytes),
-    Ask(Round),
+    Ask(QuestionRound),
 }
 
 /// Questions that the client answers by repeating its request.
-pub(super) struct Round {
+pub(super) struct QuestionRound {
     pub(super) questions: Vec<ConsultQuestion>,
     pub(super) answers: oneshot::Sender<Vec<ConsultReply>>,
 }
 
 /// What the client wants to hear before the end. It may say so anew with each request for the same work.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wishes {
+pub(super) struct NotificationWishes {
     pub(super) progress_token: Option<Value>,
     /// The least serious line.
     pub(super) level: Option<McpLogLevel>,
@@ -48,7 +48,7 @@ type SharedMutex<T> = Arc<Mutex<T>>;
 #[derive(Clone)]
 pub(super) struct ExchangeOutlet {
     said: mpsc::Sender<InterimMessage>,
-    pub(super) wishes: SharedMutex<Wishes>,
+    pub(super) wishes: SharedMutex<NotificationWishes>,
 }
 
 impl ExchangeOutlet {
@@ -63,7 +63,7 @@ impl ExchangeOutlet {
     }
 
     /// Ends the answer to this request with questions; the next one brings the answers. `false`: nobody is there.
-    pub(super) async fn ask(&self, round: Round) -> bool {
+    pub(super) async fn ask(&self, round: QuestionRound) -> bool {
         self.said.send(InterimMessage::Ask(round)).await.is_ok()
     }
 }
@@ -71,7 +71,7 @@ impl ExchangeOutlet {
 /// What comes next of a request.
 pub(super) enum ExchangeStep {
     Note(Bytes),
-    Ask(Round),
+    Ask(QuestionRound),
     Done(ExchangeResult),
 }
 
@@ -94,7 +94,7 @@ enum ExchangeWork {
 pub(super) struct McpExchange {
     work: ExchangeWork,
     said: mpsc::Receiver<InterimMessage>,
-    wishes: SharedMutex<Wishes>,
+    wishes: SharedMutex<NotificationWishes>,
     /// The end, while something that was said before is still to be told.
     end: Option<ExchangeResult>,
     when_left: WhenLeft,
@@ -121,7 +121,7 @@ impl McpExchange {
     }
 
     /// Takes what the client wants to hear from now on.
-    pub(super) fn heed(&self, wishes: Wishes) {
+    pub(super) fn heed(&self, wishes: NotificationWishes) {
         *self.wishes.lock() = wishes;
     }
 

@@ -27,15 +27,15 @@ use super::{
     opening::{self, OpenedRequest, cancellable, in_session, take_note},
     peer::{CAME_BY, McpPeer},
     sessions::{self, McpSession, McpSessionCapacityError},
-    version::Version,
+    version::McpVersion,
     welcome,
-    wire::{self, Id, JsonRpcMessage, McpReply},
+    wire::{self, JsonRpcMessage, McpReply, McpRequestId},
 };
 use crate::{
     http::{HttpProblem, header_text, media_type, read_body},
     trace_headers::caller_span,
 };
-use answering::{Speaking, refused};
+use answering::{McpAnswerContext, refused};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
@@ -75,7 +75,7 @@ async fn take(
         );
         return Ok(refused(&face, None, fault, StatusCode::BAD_REQUEST));
     }
-    let came = Came {
+    let came = McpHttpMessage {
         face,
         principal,
         headers,
@@ -98,13 +98,13 @@ async fn take(
 }
 
 /// A message and who it came from.
-struct Came {
+struct McpHttpMessage {
     face: Arc<McpServerFace>,
     principal: Principal,
     headers: HeaderMap,
 }
 
-impl Came {
+impl McpHttpMessage {
     /// A request of the older protocol, which alone has methods without a body.
     fn without_body(
         face: Arc<McpServerFace>,
@@ -122,7 +122,7 @@ impl Came {
         }
     }
 
-    async fn request(self, id: Id, method: &str, params: Option<&RawValue>) -> Response {
+    async fn request(self, id: McpRequestId, method: &str, params: Option<&RawValue>) -> Response {
         let mut asked = match McpRequest::read(McpMethod::read(method), params) {
             Ok(asked) => asked,
             Err(fault) => {
@@ -170,7 +170,7 @@ impl Came {
         let exchange = McpExchange::begin(WhenLeft::GoesOn, |outlet| {
             cancellable(peer, asked, running, outlet)
         });
-        Speaking {
+        McpAnswerContext {
             face: self.face,
             id,
             asker: None,
@@ -183,14 +183,15 @@ impl Came {
     /// session is told so when that is looked for.
     fn says_modern(&self) -> bool {
         let said = header_text(&self.headers, headers::VERSION);
-        said.and_then(Version::read).is_some_and(Version::is_modern)
+        said.and_then(McpVersion::read)
+            .is_some_and(McpVersion::is_modern)
     }
 
     /// The session a message belongs to.
     fn session(&self) -> Result<Arc<McpSession>, (StatusCode, McpFault)> {
         let bad = |fault| (StatusCode::BAD_REQUEST, fault);
         if let Some(said) = headers::one(&self.headers, headers::VERSION).map_err(bad)? {
-            match Version::read(said) {
+            match McpVersion::read(said) {
                 Some(version) if !version.is_modern() => {}
                 Some(_) | None => return Err(bad(McpFault::unsupported_version(said))),
             }
@@ -212,9 +213,9 @@ impl Came {
         })
     }
 
-    async fn initialize(self, id: &Id, asked: &McpRequest) -> Response {
+    async fn initialize(self, id: &McpRequestId, asked: &McpRequest) -> Response {
         let version = match asked.handshake.version() {
-            Ok(wished) => Version::negotiated(wished),
+            Ok(wished) => McpVersion::negotiated(wished),
             Err(fault) => return refused(&self.face, Some(id), fault, StatusCode::OK),
         };
         let can = asked.handshake.capabilities();
@@ -260,7 +261,7 @@ impl Came {
         StatusCode::ACCEPTED.into_response()
     }
 
-    async fn stateless(self, id: Id, method: &str, asked: McpRequest) -> Response {
+    async fn stateless(self, id: McpRequestId, method: &str, asked: McpRequest) -> Response {
         let peer = match self.checked(method, &asked) {
             Ok(peer) => peer,
             Err(fault) => {
@@ -270,7 +271,7 @@ impl Came {
         };
         let (opened, digest) = opening::stateless(peer, asked, &id);
         let asker = Some((self.principal, digest));
-        let speaking = Speaking {
+        let speaking = McpAnswerContext {
             face: self.face,
             id,
             asker,
@@ -299,7 +300,7 @@ impl Came {
                 ));
             }
         }
-        let Some(version) = Version::read(version).filter(|version| version.is_modern()) else {
+        let Some(version) = McpVersion::read(version).filter(|version| version.is_modern()) else {
             return Err(McpFault::unsupported_version(version));
         };
         headers::check(&self.headers, method, asked)?;
@@ -331,7 +332,7 @@ async fn listen(
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
 ) -> Result<Response, HttpProblem> {
-    let came = Came::without_body(face, principal, headers)?;
+    let came = McpHttpMessage::without_body(face, principal, headers)?;
     if !accepts(&came.headers, &["text/event-stream"]) {
         return Ok(not_acceptable("`Accept` must name `text/event-stream`"));
     }
@@ -349,8 +350,8 @@ async fn listen(
         followed.map(|_| McpReply::Nothing)
     });
     exchange.go_on_alone();
-    let id = Id::none();
-    Ok(Speaking {
+    let id = McpRequestId::none();
+    Ok(McpAnswerContext {
         face: came.face,
         id,
         asker: None,
@@ -363,7 +364,7 @@ async fn leave(
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
 ) -> Result<Response, HttpProblem> {
-    let came = Came::without_body(face, principal, headers)?;
+    let came = McpHttpMessage::without_body(face, principal, headers)?;
     if let Err((status, fault)) = came.session() {
         return Ok(refused(&came.face, None, fault, status));
     }
@@ -374,7 +375,7 @@ async fn leave(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-fn no_session(face: &McpServerFace, id: &Id, error: &SessionError) -> Response {
+fn no_session(face: &McpServerFace, id: &McpRequestId, error: &SessionError) -> Response {
     let status = match error {
         SessionError::Full(_) => StatusCode::TOO_MANY_REQUESTS,
         SessionError::Unknown(_)
@@ -390,7 +391,7 @@ fn no_session(face: &McpServerFace, id: &Id, error: &SessionError) -> Response {
     )
 }
 
-fn no_room(face: &McpServerFace, id: &Id, crowded: &McpSessionCapacityError) -> Response {
+fn no_room(face: &McpServerFace, id: &McpRequestId, crowded: &McpSessionCapacityError) -> Response {
     refused(
         face,
         Some(id),

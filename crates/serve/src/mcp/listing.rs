@@ -26,7 +26,7 @@ pub(super) const FRESH_FOR_MS: u64 = 30_000;
 
 /// Lists that were written.
 #[derive(Default)]
-pub(super) struct Lists(Mutex<HashMap<SurfaceId, Arc<ToolListPages>>>);
+pub(super) struct ToolListCache(Mutex<HashMap<SurfaceId, Arc<ToolListPages>>>);
 
 /// The tools of one surface.
 pub(super) struct ToolListPages {
@@ -36,7 +36,7 @@ pub(super) struct ToolListPages {
     pub(super) deferral: Option<deferral::DeferralToolNames>,
 }
 
-impl Lists {
+impl ToolListCache {
     pub(super) fn of(&self, surface: &Surface) -> Arc<ToolListPages> {
         let mut kept = self.0.lock();
         if let Some(written) = kept.get(surface.id()) {

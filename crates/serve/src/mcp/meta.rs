@@ -25,7 +25,7 @@ const LARGEST: usize = 64 << 10;
 pub(super) struct RequestMeta {
     pub(super) version: Option<String>,
     /// `None`: not said, or not in a form that can be read.
-    pub(super) capabilities: Option<Capabilities>,
+    pub(super) capabilities: Option<McpClientCapabilities>,
     pub(super) log_level: Option<McpLogLevel>,
     pub(super) progress_token: Option<Value>,
     /// The span that is said here, and the request's own id, which [`RequestMeta::note_request_id`] adds.
@@ -36,9 +36,9 @@ pub(super) struct RequestMeta {
 
 /// What a client can do for a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Capabilities(pub(super) ConsultKinds);
+pub(super) struct McpClientCapabilities(pub(super) ConsultKinds);
 
-impl Capabilities {
+impl McpClientCapabilities {
     /// From the `capabilities` that a client announces.
     pub(super) fn of(announced: &Value) -> Option<Self> {
         let announced = announced.as_object()?;
@@ -141,7 +141,7 @@ impl<'de> Deserialize<'de> for RequestMeta {
                     match key.as_ref() {
                         VERSION => meta.version = text(&entries.next_value::<Value>()?),
                         CAPABILITIES => {
-                            meta.capabilities = Capabilities::of(&entries.next_value()?);
+                            meta.capabilities = McpClientCapabilities::of(&entries.next_value()?);
                         }
                         LOG_LEVEL => {
                             meta.log_level =

@@ -21,7 +21,7 @@ use super::{
     peer::McpPeer,
     sessions::McpSession,
     subscriptions::SubscriptionLease,
-    wire::{self, Id, McpReply},
+    wire::{self, McpReply, McpRequestId},
 };
 
 /// Addresses that one stream wants to be told of.
@@ -71,12 +71,12 @@ struct NewsFilter {
     tools: bool,
     prompts: bool,
     resources: bool,
-    addresses: Addresses,
+    addresses: ResourceAddresses,
     /// Stands in every notification, where a request listens.
     subscription: Option<Value>,
 }
 
-enum Addresses {
+enum ResourceAddresses {
     These(Vec<String>),
     /// Those that the session subscribed to one by one.
     OfSession(Arc<McpSession>),
@@ -85,8 +85,8 @@ enum Addresses {
 impl NewsFilter {
     fn updates(&self, uri: &str) -> bool {
         match &self.addresses {
-            Addresses::These(these) => these.iter().any(|one| one == uri),
-            Addresses::OfSession(stay) => stay.is_subscribed(uri),
+            ResourceAddresses::These(these) => these.iter().any(|one| one == uri),
+            ResourceAddresses::OfSession(stay) => stay.is_subscribed(uri),
         }
     }
 
@@ -114,7 +114,7 @@ pub(super) async fn follow(
         tools: true,
         prompts: true,
         resources: true,
-        addresses: Addresses::OfSession(stay),
+        addresses: ResourceAddresses::OfSession(stay),
         subscription: None,
     };
     let telling = async {
@@ -131,7 +131,7 @@ pub(super) async fn follow(
 pub(super) async fn listen(
     peer: McpPeer,
     asked: McpRequest,
-    id: Id,
+    id: McpRequestId,
     outlet: ExchangeOutlet,
 ) -> ExchangeResult {
     let filter = asked.filter.as_ref().and_then(Value::as_object);
@@ -157,7 +157,7 @@ pub(super) async fn listen(
         tools: wants("toolsListChanged"),
         prompts: wants("promptsListChanged") && abilities.prompts,
         resources: wants("resourcesListChanged"),
-        addresses: Addresses::These(addresses.clone()),
+        addresses: ResourceAddresses::These(addresses.clone()),
         subscription: Some(subscription.clone()),
     };
     let mut ears = NewsReceivers::of(&peer.face.host, &peer.session, None);

@@ -10,7 +10,7 @@ use std::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolpost_core::{Host, Session};
-use toolpost_model::Companions;
+use toolpost_model::SourceCompanions;
 
 /// Addresses that begin so are this host's own, whatever a server says.
 const OURS: &str = "toolpost:";
@@ -18,7 +18,7 @@ const OURS: &str = "toolpost:";
 const MOST_TOLD: usize = 1_024;
 
 /// What there is, in the order of the sources.
-pub(super) struct Offers(Vec<(String, Arc<Companions>)>);
+pub(super) struct CompanionOffers(Vec<(String, Arc<SourceCompanions>)>);
 
 /// Something that is found by its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,15 +28,15 @@ pub(super) enum AddressedOfferKind {
 }
 
 /// A prompt, under the name it is shown by.
-pub(super) struct Prompt<'a> {
+pub(super) struct OfferedPrompt<'a> {
     pub(super) shown: Cow<'a, str>,
     /// What its server calls it.
     pub(super) own: &'a str,
-    pub(super) of: &'a Companions,
+    pub(super) of: &'a SourceCompanions,
     entry: &'a Value,
 }
 
-impl Prompt<'_> {
+impl OfferedPrompt<'_> {
     pub(super) fn entry(&self) -> Value {
         let mut entry = self.entry.clone();
         entry["name"] = json!(self.shown);
@@ -45,7 +45,7 @@ impl Prompt<'_> {
 }
 
 impl AddressedOfferKind {
-    fn of(self, companions: &Companions) -> (&[Value], &'static str) {
+    fn of(self, companions: &SourceCompanions) -> (&[Value], &'static str) {
         match self {
             Self::Resources => (&companions.resources, "uri"),
             Self::Templates => (&companions.templates, "uriTemplate"),
@@ -59,17 +59,21 @@ fn is_ours(address: &str) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case(OURS))
 }
 
-impl Offers {
+impl CompanionOffers {
     pub(super) fn to(host: &Host, session: &Session) -> Self {
         Self(host.companions(session))
     }
 
-    pub(super) fn any(&self, has: fn(&Companions) -> bool) -> bool {
+    pub(super) fn any(&self, has: fn(&SourceCompanions) -> bool) -> bool {
         self.0.iter().any(|(_, companions)| has(companions))
     }
 
     /// What is listed of a kind: of two with one address the first source's, and nothing that passes for ours.
-    pub(super) fn addressed(&self, kind: AddressedOfferKind, clashes: &Clashes) -> Vec<&Value> {
+    pub(super) fn addressed(
+        &self,
+        kind: AddressedOfferKind,
+        clashes: &AddressClashes,
+    ) -> Vec<&Value> {
         let mut owners: HashMap<&str, &str> = HashMap::new();
         let mut listed = Vec::new();
         for (source, companions) in &self.0 {
@@ -92,7 +96,7 @@ impl Offers {
     }
 
     /// Whose resource an address is: who lists it, else whose template it fits, else the only one that reads any.
-    pub(super) fn owner(&self, uri: &str) -> Option<&Companions> {
+    pub(super) fn owner(&self, uri: &str) -> Option<&SourceCompanions> {
         if is_ours(uri) {
             return None;
         }
@@ -102,8 +106,9 @@ impl Offers {
                 .map(|(_, companions)| &**companions)
                 .filter(|one| one.read.is_some())
         };
-        let lists = |one: &&Companions| one.resources.iter().any(|resource| resource["uri"] == uri);
-        let fits = |one: &&Companions| {
+        let lists =
+            |one: &&SourceCompanions| one.resources.iter().any(|resource| resource["uri"] == uri);
+        let fits = |one: &&SourceCompanions| {
             let mut templates = one
                 .templates
                 .iter()
@@ -122,8 +127,8 @@ impl Offers {
     }
 
     /// Whose an address or a template is, by the very text that is listed.
-    pub(super) fn lister(&self, address: &str) -> Option<&Companions> {
-        let lists = |one: &&Companions| {
+    pub(super) fn lister(&self, address: &str) -> Option<&SourceCompanions> {
+        let lists = |one: &&SourceCompanions| {
             one.templates
                 .iter()
                 .any(|template| template["uriTemplate"] == address)
@@ -140,7 +145,7 @@ impl Offers {
     }
 
     /// Every prompt. Where two sources have one of the same name, both are shown with their source's.
-    pub(super) fn prompts(&self) -> Vec<Prompt<'_>> {
+    pub(super) fn prompts(&self) -> Vec<OfferedPrompt<'_>> {
         let every = || {
             self.0.iter().flat_map(|(source, companions)| {
                 let named = |entry: &Value| entry["name"].as_str().is_some();
@@ -166,7 +171,7 @@ impl Offers {
             } else {
                 Cow::Owned(in_full(source, own))
             };
-            seen.insert(shown.to_string()).then_some(Prompt {
+            seen.insert(shown.to_string()).then_some(OfferedPrompt {
                 shown,
                 own,
                 of,
@@ -176,7 +181,7 @@ impl Offers {
         shown.collect()
     }
 
-    pub(super) fn prompt(&self, shown: &str) -> Option<Prompt<'_>> {
+    pub(super) fn prompt(&self, shown: &str) -> Option<OfferedPrompt<'_>> {
         self.prompts()
             .into_iter()
             .find(|prompt| prompt.shown == shown)
@@ -218,9 +223,9 @@ fn fits(template: &str, uri: &str) -> bool {
 
 /// What was told of addresses that more than one source wants, so that it is told once.
 #[derive(Default)]
-pub(super) struct Clashes(Mutex<HashSet<(String, String)>>);
+pub(super) struct AddressClashes(Mutex<HashSet<(String, String)>>);
 
-impl Clashes {
+impl AddressClashes {
     fn tell(&self, source: &str, address: &str, owner: &str) {
         let shown: String = address
             .chars()

@@ -8,12 +8,12 @@ use serde_json::value::RawValue;
 use super::{
     McpServerFace, answer,
     asked::{McpMethod, McpRequest},
-    exchange::{ExchangeOutlet, ExchangeResult, McpExchange, WhenLeft, Wishes},
+    exchange::{ExchangeOutlet, ExchangeResult, McpExchange, NotificationWishes, WhenLeft},
     news,
     peer::{CAME_BY, McpPeer},
     rounds::{self, RoundContinuation},
     sessions::{McpSession, RunningRequest},
-    wire::{self, Id, McpReply},
+    wire::{self, McpReply, McpRequestId},
 };
 
 /// A request that is under way, or answered already.
@@ -27,7 +27,7 @@ pub(super) enum OpenedRequest {
 pub(super) fn stateless(
     peer: McpPeer,
     mut asked: McpRequest,
-    id: &Id,
+    id: &McpRequestId,
 ) -> (OpenedRequest, [u8; 32]) {
     let asks = asked.may_ask() && peer.can != Default::default();
     let state = asked.state.take().filter(|_| asked.may_ask());
@@ -44,7 +44,7 @@ pub(super) fn stateless(
                 .take_up(&state, &asked.answers, peer.principal(), &digest)
             {
                 Ok(RoundContinuation::GoesOn(exchange)) => {
-                    exchange.heed(Wishes {
+                    exchange.heed(NotificationWishes {
                         progress_token: asked.meta.progress_token.take(),
                         level: peer.level,
                     });

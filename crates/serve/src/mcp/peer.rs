@@ -7,9 +7,9 @@ use toolpost_model::{Principal, PrincipalRole};
 
 use super::{
     McpServerFace,
-    meta::{Capabilities, McpLogLevel},
+    meta::{McpClientCapabilities, McpLogLevel},
     sessions::McpSession,
-    version::Version,
+    version::McpVersion,
 };
 
 /// Where calls over HTTP come from, for the record.
@@ -20,8 +20,8 @@ pub(super) const CAME_BY: &str = "mcp";
 pub(super) struct McpPeer {
     pub(super) face: Arc<McpServerFace>,
     pub(super) session: Arc<Session>,
-    pub(super) version: Version,
-    pub(super) can: Capabilities,
+    pub(super) version: McpVersion,
+    pub(super) can: McpClientCapabilities,
     /// The least serious line it wants to hear. `None`: none at all.
     pub(super) level: Option<McpLogLevel>,
     /// Its session in the era that has them.

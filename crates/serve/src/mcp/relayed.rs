@@ -11,7 +11,7 @@ use super::{
     asked::McpMethod,
     fault::McpFault,
     result,
-    wire::{self, Id, JsonRpcMessage},
+    wire::{self, JsonRpcMessage, McpRequestId},
 };
 use crate::join::{HostChange, HostLine, OpenRequests, RelayedProtocol};
 
@@ -40,7 +40,7 @@ pub(crate) struct McpRelay {
 impl McpRelay {
     fn note_request(
         &mut self,
-        id: &Id,
+        id: &McpRequestId,
         method: McpMethod,
         params: Option<&RawValue>,
         line: &Bytes,
@@ -68,7 +68,11 @@ impl McpRelay {
         self.open.add(id.as_json(), line);
     }
 
-    fn note_answer(&mut self, id: &Id, outcome: Result<&RawValue, &RawValue>) -> HostLine {
+    fn note_answer(
+        &mut self,
+        id: &McpRequestId,
+        outcome: Result<&RawValue, &RawValue>,
+    ) -> HostLine {
         let id = id.as_json();
         if id.trim_matches('"').starts_with(REPLAYED) {
             let is_handshake = id.trim_matches('"').strip_prefix(REPLAYED) == Some("0");

@@ -12,7 +12,7 @@ use toolpost_model::{ArtifactRef, Disposition, ErrorClass, Outcome, ResultConten
 
 use super::{
     artifacts,
-    version::Version,
+    version::McpVersion,
     wire::{self, McpReply},
 };
 
@@ -33,7 +33,7 @@ pub(super) const THIS_SERVER: ServerInfo = ServerInfo {
 };
 
 /// The result of a call, with the structured content that it no longer holds itself.
-pub(super) fn of_call(result: &ToolResult, kept: Option<&Value>, version: Version) -> McpReply {
+pub(super) fn of_call(result: &ToolResult, kept: Option<&Value>, version: McpVersion) -> McpReply {
     McpReply::Text(wire::json(&CallToolResult {
         result,
         structured: result.structured_content.as_ref().or(kept),
@@ -63,7 +63,7 @@ pub(super) fn of_lost_call(is_modern: bool) -> String {
 struct CallToolResult<'a> {
     result: &'a ToolResult,
     structured: Option<&'a Value>,
-    version: Version,
+    version: McpVersion,
 }
 
 impl Serialize for CallToolResult<'_> {
@@ -74,7 +74,7 @@ impl Serialize for CallToolResult<'_> {
             version,
         } = *self;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("content", &Blocks { result, version })?;
+        map.serialize_entry("content", &ContentBlocks { result, version })?;
         // Before the stateless era it must be an object.
         if let Some(value) = structured.filter(|value| version.is_modern() || value.is_object()) {
             map.serialize_entry("structuredContent", value)?;
@@ -89,7 +89,7 @@ impl Serialize for CallToolResult<'_> {
 }
 
 /// What the tool's own system said beside it, and how the call ended in this host's words.
-struct ResultMeta<'a>(&'a ToolResult, Version);
+struct ResultMeta<'a>(&'a ToolResult, McpVersion);
 
 impl Serialize for ResultMeta<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -126,12 +126,12 @@ impl Serialize for ResultMeta<'_> {
 }
 
 /// The content, in order: what went wrong, what the tool said, what a reader of it would not know, what is kept.
-struct Blocks<'a> {
+struct ContentBlocks<'a> {
     result: &'a ToolResult,
-    version: Version,
+    version: McpVersion,
 }
 
-impl Serialize for Blocks<'_> {
+impl Serialize for ContentBlocks<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { result, version } = *self;
         let mut list = serializer.serialize_seq(None)?;
@@ -153,7 +153,7 @@ impl Serialize for Blocks<'_> {
         if let Some(text) = remarks(result) {
             list.serialize_element(&TextContent::of(&text))?;
         }
-        if version >= Version::V2025June {
+        if version >= McpVersion::V2025June {
             for kept in &result.artifacts {
                 list.serialize_element(&ArtifactLink(kept))?;
             }
@@ -223,7 +223,7 @@ struct McpContentBlock<'a> {
     content: &'a ResultContent,
     result: &'a ToolResult,
     place: usize,
-    version: Version,
+    version: McpVersion,
 }
 
 impl Serialize for McpContentBlock<'_> {
@@ -260,7 +260,7 @@ impl Serialize for McpContentBlock<'_> {
                 media_type,
                 size,
             } => {
-                if self.version < Version::V2025June {
+                if self.version < McpVersion::V2025June {
                     let reading = self.content.reading().unwrap_or(Cow::Borrowed(uri));
                     return TextContent::of(&reading).serialize(serializer);
                 }

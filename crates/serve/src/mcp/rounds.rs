@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::{
     asked::{McpMethod, McpRequest},
-    exchange::{McpExchange, Round, Wishes},
+    exchange::{McpExchange, NotificationWishes, QuestionRound},
     fault::McpFault,
     seal::{RoundTicket, SealBinding, SealKey},
     wire::{self, McpReply},
@@ -30,7 +30,7 @@ const MOST_OF_ONE: usize = 128;
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
 /// What waits.
-pub(super) struct Rounds {
+pub(super) struct WaitingRounds {
     key: SealKey,
     since: Instant,
     waiting: Mutex<HashMap<Uuid, WaitingExchange>>,
@@ -51,7 +51,7 @@ pub(super) enum RoundContinuation {
     AskedAgain(McpReply),
 }
 
-impl Default for Rounds {
+impl Default for WaitingRounds {
     fn default() -> Self {
         Self {
             key: SealKey::random(),
@@ -61,19 +61,19 @@ impl Default for Rounds {
     }
 }
 
-impl Rounds {
+impl WaitingRounds {
     /// Keeps a request that asks something, and gives the result that says so.
     pub(super) fn keep(
         &self,
         mut exchange: McpExchange,
-        round: Round,
+        round: QuestionRound,
         principal: &Principal,
         digest: &[u8; 32],
     ) -> Result<McpReply, McpFault> {
         exchange.go_on_alone();
         // Nobody listens until the client is back, and then with wishes of its own.
-        exchange.heed(Wishes::default());
-        let Round { questions, answers } = round;
+        exchange.heed(NotificationWishes::default());
+        let QuestionRound { questions, answers } = round;
         let principal = principal.clone();
         let until = Instant::now() + PATIENCE;
         let waiting = WaitingExchange {

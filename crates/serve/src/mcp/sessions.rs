@@ -21,11 +21,11 @@ use uuid::Uuid;
 
 use super::{
     McpServerFace,
-    meta::{Capabilities, McpLogLevel},
+    meta::{McpClientCapabilities, McpLogLevel},
     news::NewsReceivers,
     subscriptions,
-    version::Version,
-    wire::Id,
+    version::McpVersion,
+    wire::McpRequestId,
 };
 
 /// A session may give its place to another one after so long without use.
@@ -44,8 +44,8 @@ const MOST_JOINED: usize = 1_024;
 /// One client's session.
 pub(super) struct McpSession {
     pub(super) session: Arc<Session>,
-    pub(super) version: Version,
-    pub(super) can: Capabilities,
+    pub(super) version: McpVersion,
+    pub(super) can: McpClientCapabilities,
     state: Mutex<McpSessionState>,
     questions: AtomicU64,
     /// Counts the changes of this session's own list.
@@ -61,7 +61,7 @@ pub(super) struct McpSession {
 struct McpSessionState {
     level: McpLogLevel,
     last_used: Instant,
-    running: HashMap<Id, CancellationToken>,
+    running: HashMap<McpRequestId, CancellationToken>,
     questions: HashMap<String, oneshot::Sender<Result<Value, String>>>,
     subscriptions: HashSet<String>,
     /// Deferred tools that a search brought into the list.
@@ -73,7 +73,12 @@ struct McpSessionState {
 }
 
 impl McpSession {
-    fn new(host: &Host, session: Arc<Session>, version: Version, can: Capabilities) -> Arc<Self> {
+    fn new(
+        host: &Host,
+        session: Arc<Session>,
+        version: McpVersion,
+        can: McpClientCapabilities,
+    ) -> Arc<Self> {
         let own_list = watch::Sender::new(0);
         let ears = NewsReceivers::of(host, &session, Some(own_list.subscribe()));
         let state = McpSessionState {
@@ -108,7 +113,7 @@ impl McpSession {
     }
 
     /// Notes a request that runs, so that it can be cancelled by its id. `None`: that id runs already, or too many do.
-    pub(super) fn begin(self: &Arc<Self>, id: &Id) -> Option<RunningRequest> {
+    pub(super) fn begin(self: &Arc<Self>, id: &McpRequestId) -> Option<RunningRequest> {
         let mut state = self.state.lock();
         state.last_used = Instant::now();
         if state.running.len() >= MOST_RUNNING || state.running.contains_key(id) {
@@ -161,7 +166,7 @@ impl McpSession {
     }
 
     /// The answer to a question. One that nobody asked is left aside.
-    pub(super) fn answered(&self, id: &Id, outcome: Result<&RawValue, &RawValue>) {
+    pub(super) fn answered(&self, id: &McpRequestId, outcome: Result<&RawValue, &RawValue>) {
         let Ok(id) = serde_json::from_str::<String>(id.as_json()) else {
             return;
         };
@@ -282,7 +287,7 @@ impl McpSession {
 /// A request that runs, until this is dropped.
 pub(super) struct RunningRequest {
     stay: Arc<McpSession>,
-    id: Id,
+    id: McpRequestId,
     pub(super) cancel: CancellationToken,
 }
 
@@ -359,8 +364,8 @@ pub(super) fn recorded(wire_id: &str) -> SessionId {
 pub(super) async fn open(
     host: &Host,
     principal: &Principal,
-    version: Version,
-    can: Capabilities,
+    version: McpVersion,
+    can: McpClientCapabilities,
 ) -> Result<(String, Arc<McpSession>), SessionError> {
     let wire_id = Uuid::new_v4().simple().to_string();
     let surface = SurfaceRequest::default();

@@ -18,14 +18,14 @@ use super::{
     asked::{McpMethod, McpRequest},
     exchange::{ExchangeResult, ExchangeStep, McpExchange, WhenLeft},
     fault::McpFault,
-    meta::Capabilities,
+    meta::McpClientCapabilities,
     news,
     opening::{self, OpenedRequest},
     peer::McpPeer,
     sessions::{self, McpSession},
-    version::Version,
+    version::McpVersion,
     welcome,
-    wire::{self, Id, JsonRpcMessage, McpReply},
+    wire::{self, JsonRpcMessage, McpReply, McpRequestId},
 };
 use crate::a2e::{InputLine, read_lines};
 
@@ -99,7 +99,7 @@ impl McpStdioClient {
         say(&self.writer, &[message]).await
     }
 
-    async fn refuse(&self, id: Option<&Id>, fault: McpFault) -> bool {
+    async fn refuse(&self, id: Option<&McpRequestId>, fault: McpFault) -> bool {
         self.say(wire::refusal(id, &self.face.tellable(fault)))
             .await
     }
@@ -139,7 +139,12 @@ impl McpStdioClient {
         }
     }
 
-    async fn request(&self, id: &Id, method: &str, mut asked: McpRequest) -> Result<(), McpFault> {
+    async fn request(
+        &self,
+        id: &McpRequestId,
+        method: &str,
+        mut asked: McpRequest,
+    ) -> Result<(), McpFault> {
         asked.meta.note_request_id(id.to_text());
         if asked.method == McpMethod::Initialize {
             return self.initialize(id, &asked).await;
@@ -173,12 +178,12 @@ impl McpStdioClient {
         }
     }
 
-    async fn end(&self, id: &Id, outcome: ExchangeResult) -> Result<(), McpFault> {
+    async fn end(&self, id: &McpRequestId, outcome: ExchangeResult) -> Result<(), McpFault> {
         say(&self.writer, &wire::answer(id, outcome?)).await;
         Ok(())
     }
 
-    async fn initialize(&self, id: &Id, asked: &McpRequest) -> Result<(), McpFault> {
+    async fn initialize(&self, id: &McpRequestId, asked: &McpRequest) -> Result<(), McpFault> {
         let wished = asked.handshake.version()?;
         if self.with_handshake.get().is_some() {
             return Err(McpFault::invalid_request("the handshake was made already"));
@@ -187,7 +192,7 @@ impl McpStdioClient {
         let opened = sessions::open(
             &self.face.host,
             &self.principal,
-            Version::negotiated(wished),
+            McpVersion::negotiated(wished),
             can,
         )
         .await;
@@ -227,7 +232,7 @@ impl McpStdioClient {
         let (Some(version), true) = (asked.meta.version.as_deref(), missing.is_empty()) else {
             return Err(McpFault::missing_meta(&missing));
         };
-        let Some(version) = Version::read(version).filter(|version| version.is_modern()) else {
+        let Some(version) = McpVersion::read(version).filter(|version| version.is_modern()) else {
             return Err(McpFault::unsupported_version(version));
         };
         if !asked.method.is_of(true) {
@@ -240,7 +245,7 @@ impl McpStdioClient {
                     &self.face.host,
                     &self.principal,
                     version,
-                    Capabilities::default(),
+                    McpClientCapabilities::default(),
                 )
                 .await;
                 let (_, stay) = opened.map_err(|error| McpFault::internal(error.to_string()))?;
@@ -262,7 +267,7 @@ impl McpStdioClient {
     fn follow(
         &self,
         stay: &Arc<McpSession>,
-        id: &Id,
+        id: &McpRequestId,
         mut exchange: McpExchange,
         digest: Option<[u8; 32]>,
     ) -> Result<(), McpFault> {

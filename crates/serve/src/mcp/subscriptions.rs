@@ -25,13 +25,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many listeners of a session want to be told of an address.
 #[derive(Default)]
-pub(super) struct Subscriptions(Mutex<HashMap<(SessionId, String), usize>>);
+pub(super) struct ResourceSubscriptions(Mutex<HashMap<(SessionId, String), usize>>);
 
 fn key(session: &Session, uri: &str) -> (SessionId, String) {
     (session.id().clone(), uri.to_owned())
 }
 
-impl Subscriptions {
+impl ResourceSubscriptions {
     fn add(&self, session: &Session, uri: &str) {
         *self.0.lock().entry(key(session, uri)).or_default() += 1;
     }

@@ -2,7 +2,7 @@
 
 /// A revision, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Version {
+pub(super) enum McpVersion {
     V2024,
     V2025March,
     V2025June,
@@ -11,18 +11,18 @@ pub(super) enum Version {
 }
 
 /// Every revision that is spoken here, newest first: what clients are told.
-pub(super) const SUPPORTED: [Version; 5] = [
-    Version::V2026,
-    Version::V2025November,
-    Version::V2025June,
-    Version::V2025March,
-    Version::V2024,
+pub(super) const SUPPORTED: [McpVersion; 5] = [
+    McpVersion::V2026,
+    McpVersion::V2025November,
+    McpVersion::V2025June,
+    McpVersion::V2025March,
+    McpVersion::V2024,
 ];
 
 /// The newest revision that begins with a handshake.
-const NEWEST_WITH_HANDSHAKE: Version = Version::V2025November;
+const NEWEST_WITH_HANDSHAKE: McpVersion = McpVersion::V2025November;
 
-impl Version {
+impl McpVersion {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::V2024 => "2024-11-05",

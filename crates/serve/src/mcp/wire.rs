@@ -13,7 +13,7 @@ use super::fault::McpFault;
 #[derive(Debug)]
 pub(super) enum JsonRpcMessage<'a> {
     Request {
-        id: Id,
+        id: McpRequestId,
         method: Cow<'a, str>,
         params: Option<&'a RawValue>,
     },
@@ -23,19 +23,19 @@ pub(super) enum JsonRpcMessage<'a> {
     },
     /// The answer to a question of ours.
     Response {
-        id: Id,
+        id: McpRequestId,
         outcome: Result<&'a RawValue, &'a RawValue>,
     },
 }
 
 /// The id of a request: the very text it came as, a JSON string or number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Id(Box<str>);
+pub(super) struct McpRequestId(Box<str>);
 
 /// The longest id. It is echoed, kept while its request runs, and stands in the record.
 const LONGEST_ID: usize = 512;
 
-impl Id {
+impl McpRequestId {
     fn read(raw: &RawValue) -> Result<Self, McpFault> {
         let text = raw.get();
         let is_id = matches!(text.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
@@ -113,11 +113,11 @@ fn place(error: &serde_json::Error) -> String {
 }
 
 /// Reads one message. A fault comes with the id it belongs to, where that could be read.
-pub(super) fn read(text: &str) -> Result<JsonRpcMessage<'_>, (Option<Id>, McpFault)> {
+pub(super) fn read(text: &str) -> Result<JsonRpcMessage<'_>, (Option<McpRequestId>, McpFault)> {
     let envelope = envelope(text).map_err(|fault| (None, fault))?;
     let id = envelope
         .id
-        .map(Id::read)
+        .map(McpRequestId::read)
         .transpose()
         .map_err(|fault| (None, fault))?;
     if envelope.jsonrpc.as_deref() != Some("2.0") {
@@ -191,7 +191,7 @@ pub(super) fn answer_text(id: &str, result: &str) -> Bytes {
 }
 
 /// A whole answer, as pieces to be sent one after the other.
-pub(super) fn answer(id: &Id, result: McpReply) -> [Bytes; 3] {
+pub(super) fn answer(id: &McpRequestId, result: McpReply) -> [Bytes; 3] {
     let head = |room: usize| {
         let mut text = String::with_capacity(room + id.as_json().len() + 40);
         text.push_str(r#"{"jsonrpc":"2.0","id":"#);
@@ -229,8 +229,8 @@ struct ErrorBody<'a> {
 }
 
 /// A whole refusal. One that belongs to no request has no id: `null` is none in MCP.
-pub(super) fn refusal(id: Option<&Id>, fault: &McpFault) -> Bytes {
-    refusal_text(id.map(Id::as_json), fault)
+pub(super) fn refusal(id: Option<&McpRequestId>, fault: &McpFault) -> Bytes {
+    refusal_text(id.map(McpRequestId::as_json), fault)
 }
 
 /// The same to a request whose id is known as JSON.

@@ -13,12 +13,12 @@ pub(super) fn room_of(size: u64) -> u64 {
     size.max(LEAST)
 }
 
-pub(super) struct Quota {
+pub(super) struct BlobQuota {
     limit: u64,
     used: Mutex<u64>,
 }
 
-impl Quota {
+impl BlobQuota {
     pub(super) fn new(limit: u64, used: u64) -> Self {
         Self {
             limit,
@@ -52,7 +52,7 @@ impl Quota {
 }
 
 /// Room that a content takes while it is written. Given back when dropped, unless the content stays.
-pub(super) struct QuotaReservation<Q: AsRef<Quota>> {
+pub(super) struct QuotaReservation<Q: AsRef<BlobQuota>> {
     from: Arc<Q>,
     /// Of the content so far.
     size: u64,
@@ -60,7 +60,7 @@ pub(super) struct QuotaReservation<Q: AsRef<Quota>> {
     room: u64,
 }
 
-impl<Q: AsRef<Quota>> QuotaReservation<Q> {
+impl<Q: AsRef<BlobQuota>> QuotaReservation<Q> {
     pub(super) fn nothing(from: Arc<Q>) -> Self {
         Self {
             from,
@@ -91,7 +91,7 @@ impl<Q: AsRef<Quota>> QuotaReservation<Q> {
     }
 }
 
-impl<Q: AsRef<Quota>> Drop for QuotaReservation<Q> {
+impl<Q: AsRef<BlobQuota>> Drop for QuotaReservation<Q> {
     fn drop(&mut self) {
         (*self.from).as_ref().give_back(self.room);
     }

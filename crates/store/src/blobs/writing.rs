@@ -30,7 +30,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 /// What the writing thread has of a content.
-struct Spool {
+struct BlobSpool {
     shared: Arc<DiskBlobState>,
     file: Option<contents::TemporaryBlobFile>,
     hasher: Sha256,
@@ -39,7 +39,7 @@ struct Spool {
     buffer: Vec<u8>,
 }
 
-impl Spool {
+impl BlobSpool {
     fn write_out(&mut self) -> Result<(), BlobError> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -81,9 +81,9 @@ impl Spool {
 
 enum SpoolState {
     /// The spool is here.
-    Rests(Spool),
+    Rests(BlobSpool),
     /// The spool is with the thread that writes.
-    Runs(JoinHandle<Result<Spool, BlobError>>),
+    Runs(JoinHandle<Result<BlobSpool, BlobError>>),
     Failed(BlobError),
 }
 
@@ -96,7 +96,7 @@ pub(super) struct DiskBlobWriter {
 
 impl DiskBlobWriter {
     pub(super) fn new(shared: Arc<DiskBlobState>) -> Self {
-        let spool = Spool {
+        let spool = BlobSpool {
             shared: Arc::clone(&shared),
             file: None,
             hasher: Sha256::new(),
@@ -164,7 +164,7 @@ impl DiskBlobWriter {
     }
 
     /// Waits for what is being written. Until it is there the work stays where a dropped future leaves it.
-    async fn resting(&mut self) -> Result<Spool, BlobError> {
+    async fn resting(&mut self) -> Result<BlobSpool, BlobError> {
         if let SpoolState::Runs(handle) = &mut self.work {
             self.work = match handle.await {
                 Ok(Ok(spool)) => SpoolState::Rests(spool),
@@ -212,8 +212,8 @@ impl BlobWriter for DiskBlobWriter {
     }
 }
 
-impl AsRef<super::Quota> for DiskBlobState {
-    fn as_ref(&self) -> &super::Quota {
+impl AsRef<super::BlobQuota> for DiskBlobState {
+    fn as_ref(&self) -> &super::BlobQuota {
         &self.quota
     }
 }

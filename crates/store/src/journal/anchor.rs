@@ -7,16 +7,16 @@ use toolpost_core::PrunedRange;
 
 /// The last record that went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Anchor {
+pub(crate) struct PruneAnchor {
     pub(crate) up_to: u64,
     pub(crate) hash: [u8; 32],
 }
 
 /// `None` where nothing ever went. What no journal wrote is an error of its type.
-pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Option<Anchor>> {
+pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Option<PruneAnchor>> {
     let mut statement = connection.prepare_cached("SELECT up_to, hash FROM anchor")?;
     let anchor = |row: &rusqlite::Row<'_>| {
-        Ok(Anchor {
+        Ok(PruneAnchor {
             up_to: row.get::<_, i64>(0)?.max(0).cast_unsigned(),
             hash: row.get(1)?,
         })

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, ffi};
 use toolpost_core::{
-    GENESIS, JournalError, PrunedRange, Record, RetentionCut, Strength, chain, pruned_record,
+    AppendStrength, GENESIS, JournalError, PrunedRange, Record, RetentionCut, chain, pruned_record,
 };
 
 use super::{
     JournalOpenError, anchor,
     facet::{self, FacetRow},
     row,
-    writer::Append,
+    writer::JournalAppend,
 };
 
 /// Pages in the log (16 MiB) from which it is copied into the database.
@@ -44,7 +44,7 @@ pub(super) struct Committer {
     /// Always what is committed: the next record's number and hash follow from it.
     head: ChainHead,
     /// The strength SQLite is set to, unknown before the first batch.
-    strength: Option<Strength>,
+    strength: Option<AppendStrength>,
     log: CheckpointSchedule,
     /// Set for good once the disk failed to sync.
     lost: Option<JournalError>,
@@ -96,7 +96,7 @@ impl Committer {
     }
 
     /// All or nothing. Answers with the number of the first record.
-    pub(super) fn commit(&mut self, batch: &[Append]) -> Result<u64, JournalError> {
+    pub(super) fn commit(&mut self, batch: &[JournalAppend]) -> Result<u64, JournalError> {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
         }
@@ -124,7 +124,7 @@ impl Committer {
         }
         // None that waits may come behind the removal of its record.
         self.follow_with_facets();
-        let done = self.demand(Strength::Committed).and_then(|()| {
+        let done = self.demand(AppendStrength::Committed).and_then(|()| {
             self.transact(|this| {
                 let Some(pruned) = anchor::measure(&this.connection, cut.up_to)? else {
                     return Ok((this.head, None));
@@ -195,7 +195,7 @@ impl Committer {
         // Neighbours in the index by tool come one after the other, and so share its pages.
         waiting.sort_by(|one, other| one.facets.tool.cmp(&other.facets.tool));
         let is_behind = self.facets.is_behind;
-        let written = self.demand(Strength::Committed).and_then(|()| {
+        let written = self.demand(AppendStrength::Committed).and_then(|()| {
             self.transact(|this| {
                 if is_behind {
                     return facet::catch_up(&this.connection);
@@ -243,13 +243,13 @@ impl Committer {
 
     /// FULL syncs the log at every commit, NORMAL only around its copying. Either way the records before a
     /// synced one are synced with it: they lie before it in the same log, or in the database already.
-    fn demand(&mut self, strength: Strength) -> rusqlite::Result<()> {
+    fn demand(&mut self, strength: AppendStrength) -> rusqlite::Result<()> {
         if self.strength == Some(strength) {
             return Ok(());
         }
         let word = match strength {
-            Strength::Committed => "NORMAL",
-            Strength::Synced => "FULL",
+            AppendStrength::Committed => "NORMAL",
+            AppendStrength::Synced => "FULL",
         };
         // SQLite obeys this pragma while it compiles the statement, so it cannot be a prepared one.
         self.connection.pragma_update(None, "synchronous", word)?;
@@ -264,13 +264,15 @@ impl Committer {
             self.head = head;
         }
         match meaning(error) {
-            Meaning::NoRoom => JournalError::Full(self.no_room()),
-            Meaning::NumberTaken => JournalError::Broken(format!(
+            CommitErrorMeaning::NoRoom => JournalError::Full(self.no_room()),
+            CommitErrorMeaning::NumberTaken => JournalError::Broken(format!(
                 "another process writes to `{}`",
                 self.path.display()
             )),
-            Meaning::SyncLost => self.give_up(error),
-            Meaning::Other => JournalError::Broken(format!("`{}`: {error}", self.path.display())),
+            CommitErrorMeaning::SyncLost => self.give_up(error),
+            CommitErrorMeaning::Other => {
+                JournalError::Broken(format!("`{}`: {error}", self.path.display()))
+            }
         }
     }
 
@@ -328,7 +330,7 @@ impl Committer {
             return;
         };
         tracing::warn!(%error, "the journal's log could not be copied; it grows until it can");
-        if let Meaning::SyncLost = meaning(&error) {
+        if let CommitErrorMeaning::SyncLost = meaning(&error) {
             self.give_up(&error);
         }
     }
@@ -343,14 +345,14 @@ impl Committer {
     }
 }
 
-fn strongest(batch: &[Append]) -> Strength {
+fn strongest(batch: &[JournalAppend]) -> AppendStrength {
     if batch
         .iter()
-        .any(|append| append.strength == Strength::Synced)
+        .any(|append| append.strength == AppendStrength::Synced)
     {
-        Strength::Synced
+        AppendStrength::Synced
     } else {
-        Strength::Committed
+        AppendStrength::Committed
     }
 }
 
@@ -383,23 +385,23 @@ fn log_pages(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
 
 /// What an error asks for.
 #[derive(Debug, PartialEq)]
-enum Meaning {
+enum CommitErrorMeaning {
     NoRoom,
     NumberTaken,
     SyncLost,
     Other,
 }
 
-fn meaning(error: &rusqlite::Error) -> Meaning {
+fn meaning(error: &rusqlite::Error) -> CommitErrorMeaning {
     let rusqlite::Error::SqliteFailure(failure, _) = error else {
-        return Meaning::Other;
+        return CommitErrorMeaning::Other;
     };
     match (failure.code, failure.extended_code) {
         // The second: no room for the log's index, the one file SQLite makes longer by other means.
-        (ErrorCode::DiskFull, _) | (_, ffi::SQLITE_IOERR_SHMSIZE) => Meaning::NoRoom,
-        (_, ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => Meaning::NumberTaken,
-        (_, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => Meaning::SyncLost,
-        _ => Meaning::Other,
+        (ErrorCode::DiskFull, _) | (_, ffi::SQLITE_IOERR_SHMSIZE) => CommitErrorMeaning::NoRoom,
+        (_, ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => CommitErrorMeaning::NumberTaken,
+        (_, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => CommitErrorMeaning::SyncLost,
+        _ => CommitErrorMeaning::Other,
     }
 }
 
@@ -407,20 +409,23 @@ fn meaning(error: &rusqlite::Error) -> Meaning {
 mod tests {
     use rusqlite::ffi;
 
-    use super::{Meaning, meaning};
+    use super::{CommitErrorMeaning, meaning};
 
     #[test]
     fn sqlite_errors_mean_what_the_operator_can_do_about_them() {
-        let check = |code, expected: Meaning| {
+        let check = |code, expected: CommitErrorMeaning| {
             let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
             assert_eq!(meaning(&error), expected, "{error}");
         };
-        check(ffi::SQLITE_FULL, Meaning::NoRoom);
-        check(ffi::SQLITE_IOERR_SHMSIZE, Meaning::NoRoom);
-        check(ffi::SQLITE_CONSTRAINT_PRIMARYKEY, Meaning::NumberTaken);
-        check(ffi::SQLITE_IOERR_FSYNC, Meaning::SyncLost);
-        check(ffi::SQLITE_IOERR_DIR_FSYNC, Meaning::SyncLost);
-        check(ffi::SQLITE_IOERR_WRITE, Meaning::Other);
-        check(ffi::SQLITE_CORRUPT, Meaning::Other);
+        check(ffi::SQLITE_FULL, CommitErrorMeaning::NoRoom);
+        check(ffi::SQLITE_IOERR_SHMSIZE, CommitErrorMeaning::NoRoom);
+        check(
+            ffi::SQLITE_CONSTRAINT_PRIMARYKEY,
+            CommitErrorMeaning::NumberTaken,
+        );
+        check(ffi::SQLITE_IOERR_FSYNC, CommitErrorMeaning::SyncLost);
+        check(ffi::SQLITE_IOERR_DIR_FSYNC, CommitErrorMeaning::SyncLost);
+        check(ffi::SQLITE_IOERR_WRITE, CommitErrorMeaning::Other);
+        check(ffi::SQLITE_CORRUPT, CommitErrorMeaning::Other);
     }
 }

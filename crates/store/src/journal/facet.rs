@@ -147,19 +147,19 @@ pub(crate) fn find_all(
     connection: &Connection,
     query: &Query,
 ) -> Result<Vec<StoredRecord>, JournalReadError> {
-    Lag::read(connection, query)?.next_page(connection, &mut query.clone())
+    FacetLag::read(connection, query)?.next_page(connection, &mut query.clone())
 }
 
 /// The calls that the table did not know of at one moment. They take parsing, so a search of many pages reads them
 /// once.
-pub(crate) struct Lag {
+pub(crate) struct FacetLag {
     /// The last record that the table knew of then.
     up_to: u64,
     /// Those that are wanted, oldest first.
     calls: Vec<StoredRecord>,
 }
 
-impl Lag {
+impl FacetLag {
     pub(crate) fn read(connection: &Connection, query: &Query) -> Result<Self, JournalReadError> {
         let snapshot = connection.unchecked_transaction()?;
         let up_to = last(connection)?.max(0).cast_unsigned();

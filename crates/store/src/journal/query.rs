@@ -174,12 +174,12 @@ pub(crate) fn rows_between(
     connection: &Connection,
     (after, last): (i64, i64),
     limit: usize,
-    facets: Beside,
+    facets: RowExtras,
     mut visit: impl FnMut(&Row<'_>),
 ) -> Result<Option<i64>, JournalReadError> {
     let mut statement = connection.prepare_cached(match facets {
-        Beside::Facets => BETWEEN_WITH_FACETS,
-        Beside::Nothing => BETWEEN,
+        RowExtras::Facets => BETWEEN_WITH_FACETS,
+        RowExtras::Nothing => BETWEEN,
     })?;
     let mut rows = statement.query([after, last, to_limit(limit)])?;
     let mut end = None;
@@ -192,7 +192,7 @@ pub(crate) fn rows_between(
 
 /// What comes with each row.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Beside {
+pub(crate) enum RowExtras {
     Nothing,
     /// The columns of its facets; empty where it has none.
     Facets,

@@ -15,9 +15,9 @@ const QUEUE: usize = 64;
 
 /// Point lookups. One connection serves all: a lookup holds it for microseconds, and more connections
 /// would each read the same pages into a cache of its own.
-pub(super) struct Lookups(Mutex<Connection>);
+pub(super) struct PointLookups(Mutex<Connection>);
 
-impl Lookups {
+impl PointLookups {
     pub(super) fn new(connection: Connection) -> Self {
         Self(Mutex::new(connection))
     }
@@ -38,9 +38,9 @@ impl Lookups {
 type LongJournalRead = Box<dyn FnOnce(&Connection) + Send>;
 
 /// Long reads, one after the other.
-pub(super) struct Scans(JournalThread<LongJournalRead>);
+pub(super) struct LongScans(JournalThread<LongJournalRead>);
 
-impl Scans {
+impl LongScans {
     pub(super) fn start(connection: Connection) -> io::Result<Self> {
         let work = move |mut waiting: mpsc::Receiver<LongJournalRead>| {
             while let Some(scan) = waiting.blocking_recv() {

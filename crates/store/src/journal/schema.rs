@@ -88,7 +88,7 @@ const WRITER_CACHE_KIB: i64 = 2048;
 const READER_CACHE_KIB: i64 = 1024;
 
 /// What a database says of itself.
-enum Identity {
+enum DatabaseIdentity {
     Empty,
     Version(usize),
     Newer(i64),
@@ -184,17 +184,17 @@ fn unchanging_address(path: &Path) -> String {
 fn known_version(path: &Path, connection: &Connection) -> Result<usize, JournalOpenError> {
     let path = path.to_path_buf();
     match identify(connection) {
-        Ok(Identity::Empty) if connection.is_readonly("main").unwrap_or(true) => {
+        Ok(DatabaseIdentity::Empty) if connection.is_readonly("main").unwrap_or(true) => {
             Err(JournalOpenError::Missing { path })
         }
-        Ok(Identity::Empty) => Ok(0),
-        Ok(Identity::Version(version)) => Ok(version),
-        Ok(Identity::Newer(found)) => Err(JournalOpenError::Newer {
+        Ok(DatabaseIdentity::Empty) => Ok(0),
+        Ok(DatabaseIdentity::Version(version)) => Ok(version),
+        Ok(DatabaseIdentity::Newer(found)) => Err(JournalOpenError::Newer {
             path,
             found,
             known: MIGRATIONS.len() as i64,
         }),
-        Ok(Identity::Foreign) => Err(JournalOpenError::Foreign { path }),
+        Ok(DatabaseIdentity::Foreign) => Err(JournalOpenError::Foreign { path }),
         Err(source) if source.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
             Err(JournalOpenError::Foreign { path })
         }
@@ -202,17 +202,17 @@ fn known_version(path: &Path, connection: &Connection) -> Result<usize, JournalO
     }
 }
 
-fn identify(connection: &Connection) -> rusqlite::Result<Identity> {
+fn identify(connection: &Connection) -> rusqlite::Result<DatabaseIdentity> {
     let application: i32 =
         connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let objects: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(match (application, usize::try_from(version)) {
-        (0, Ok(0)) if objects == 0 => Identity::Empty,
-        (APPLICATION_ID, Ok(known @ 1..=MIGRATIONS_LEN)) => Identity::Version(known),
-        (APPLICATION_ID, Ok(later)) if later > MIGRATIONS_LEN => Identity::Newer(version),
-        _ => Identity::Foreign,
+        (0, Ok(0)) if objects == 0 => DatabaseIdentity::Empty,
+        (APPLICATION_ID, Ok(known @ 1..=MIGRATIONS_LEN)) => DatabaseIdentity::Version(known),
+        (APPLICATION_ID, Ok(later)) if later > MIGRATIONS_LEN => DatabaseIdentity::Newer(version),
+        _ => DatabaseIdentity::Foreign,
     })
 }
 

@@ -12,11 +12,11 @@ use tokio::sync::{
     mpsc::{self, error::TrySendError},
     oneshot,
 };
-use toolpost_core::{JournalError, PrunedRange, Record, RetentionCut, Strength};
+use toolpost_core::{AppendStrength, JournalError, PrunedRange, Record, RetentionCut};
 use toolpost_model::{BoxFuture, SessionId};
 
 use super::{JournalOpenError, committer::Committer, thread::JournalThread};
-use inbox::{Arrival, Inbox};
+use inbox::{InboxArrival, WriterInbox};
 
 /// Appends that wait in the queue, and the most one transaction takes.
 const QUEUE: usize = 1024;
@@ -31,22 +31,22 @@ const LONGEST_BODY: usize = 64 << 20;
 const IDLE: Duration = Duration::from_millis(200);
 
 /// A record, and who waits for it.
-pub(super) struct Append {
+pub(super) struct JournalAppend {
     pub(super) record: Record,
-    pub(super) strength: Strength,
+    pub(super) strength: AppendStrength,
     done: oneshot::Sender<Result<u64, JournalError>>,
 }
 
 /// The oldest records are to go, and who waits for it.
-struct Prune {
+struct JournalPrune {
     cut: RetentionCut,
     done: oneshot::Sender<Result<Option<PrunedRange>, JournalError>>,
 }
 
 /// What the thread is asked to do.
 enum JournalWriterJob {
-    Append(Append),
-    Prune(Prune),
+    Append(JournalAppend),
+    Prune(JournalPrune),
     /// What calls are looked for by is to be in its table.
     WriteFacets(oneshot::Sender<Result<(), JournalError>>),
 }
@@ -75,7 +75,7 @@ impl JournalWriter {
     pub(super) fn append(
         &self,
         record: Record,
-        strength: Strength,
+        strength: AppendStrength,
     ) -> BoxFuture<'_, Result<u64, JournalError>> {
         match self.0.queue() {
             Ok(queue) => enqueue(queue, record, strength),
@@ -95,7 +95,7 @@ impl JournalWriter {
     ) -> BoxFuture<'_, Result<Option<PrunedRange>, JournalError>> {
         Box::pin(
             self.0
-                .ask(move |done| JournalWriterJob::Prune(Prune { cut, done })),
+                .ask(move |done| JournalWriterJob::Prune(JournalPrune { cut, done })),
         )
     }
 }
@@ -103,13 +103,13 @@ impl JournalWriter {
 fn enqueue(
     queue: &mpsc::Sender<JournalWriterJob>,
     record: Record,
-    strength: Strength,
+    strength: AppendStrength,
 ) -> BoxFuture<'_, Result<u64, JournalError>> {
     if let Some(why) = unfit(&record) {
         return refused(why);
     }
     let (done, answer) = oneshot::channel();
-    let left_over = match queue.try_send(JournalWriterJob::Append(Append {
+    let left_over = match queue.try_send(JournalWriterJob::Append(JournalAppend {
         record,
         strength,
         done,
@@ -156,15 +156,15 @@ fn refused<'a>(error: JournalError) -> BoxFuture<'a, Result<u64, JournalError>> 
 
 /// Ends when every sender is gone and the queue is empty.
 fn run(mut committer: Committer, inbox: mpsc::Receiver<JournalWriterJob>) {
-    let mut inbox = Inbox::new(inbox);
+    let mut inbox = WriterInbox::new(inbox);
     let mut jobs = Vec::with_capacity(QUEUE);
     let mut waiting = Vec::with_capacity(QUEUE);
     loop {
         let patience = committer.has_facets_waiting().then_some(IDLE);
         match inbox.receive(&mut jobs, QUEUE, patience) {
-            Arrival::Some => {}
-            Arrival::NoneYet => committer.follow_with_facets(),
-            Arrival::NoneEver => break,
+            InboxArrival::Some => {}
+            InboxArrival::NoneYet => committer.follow_with_facets(),
+            InboxArrival::NoneEver => break,
         }
         for job in jobs.drain(..) {
             match job {
@@ -185,7 +185,7 @@ fn run(mut committer: Committer, inbox: mpsc::Receiver<JournalWriterJob>) {
     committer.close();
 }
 
-fn write(committer: &mut Committer, waiting: &mut Vec<Append>) {
+fn write(committer: &mut Committer, waiting: &mut Vec<JournalAppend>) {
     while !waiting.is_empty() {
         let count = batch_length(waiting);
         let outcome = committer.commit(&waiting[..count]);
@@ -198,7 +198,7 @@ fn write(committer: &mut Committer, waiting: &mut Vec<Append>) {
     }
 }
 
-fn batch_length(waiting: &[Append]) -> usize {
+fn batch_length(waiting: &[JournalAppend]) -> usize {
     let mut bytes = 0;
     let fits = waiting.iter().take_while(|append| {
         let before = bytes;
@@ -211,7 +211,7 @@ fn batch_length(waiting: &[Append]) -> usize {
 /// A failed batch fails as a whole. Trying its records one by one would help no one: what can fail here (the
 /// disk, its space) fails each of them, and slowly.
 fn answer(
-    batch: impl Iterator<Item = Append>,
+    batch: impl Iterator<Item = JournalAppend>,
     outcome: &Result<u64, JournalError>,
     mut written: impl FnMut(u64, Record),
 ) {
@@ -228,9 +228,9 @@ fn answer(
 mod tests {
     use jiff::Timestamp;
     use tokio::sync::mpsc;
-    use toolpost_core::{JournalError, Record, RecordKind, Strength};
+    use toolpost_core::{AppendStrength, JournalError, Record, RecordKind};
 
-    use super::{Append, BATCH_BYTES, JournalWriterJob, batch_length, enqueue};
+    use super::{BATCH_BYTES, JournalAppend, JournalWriterJob, batch_length, enqueue};
 
     fn record(body: &str) -> Record {
         Record {
@@ -247,13 +247,13 @@ mod tests {
     #[tokio::test]
     async fn a_writer_that_is_gone_refuses_and_one_that_dies_answers() {
         let (queue, inbox) = mpsc::channel::<JournalWriterJob>(4);
-        let pending = enqueue(&queue, record("{}"), Strength::Committed);
+        let pending = enqueue(&queue, record("{}"), AppendStrength::Committed);
         drop(inbox);
         assert!(
             matches!(pending.await, Err(JournalError::Broken(_))),
             "its record was in the queue"
         );
-        let late = enqueue(&queue, record("{}"), Strength::Committed).await;
+        let late = enqueue(&queue, record("{}"), AppendStrength::Committed).await;
         assert!(
             matches!(late, Err(JournalError::Closed)),
             "the queue was closed"
@@ -263,8 +263,8 @@ mod tests {
     #[tokio::test]
     async fn a_full_queue_makes_appends_wait_and_then_fail_with_the_writer() {
         let (queue, inbox) = mpsc::channel::<JournalWriterJob>(1);
-        let first = enqueue(&queue, record("{}"), Strength::Committed);
-        let second = enqueue(&queue, record("{}"), Strength::Committed);
+        let first = enqueue(&queue, record("{}"), AppendStrength::Committed);
+        let second = enqueue(&queue, record("{}"), AppendStrength::Committed);
         drop(inbox);
         assert!(matches!(first.await, Err(JournalError::Broken(_))));
         assert!(matches!(second.await, Err(JournalError::Closed)));
@@ -275,13 +275,13 @@ mod tests {
         let check = |sizes: &[usize], expected: usize| {
             let append = |&size: &usize| {
                 let (done, _) = tokio::sync::oneshot::channel();
-                Append {
+                JournalAppend {
                     record: record(&" ".repeat(size)),
-                    strength: Strength::Committed,
+                    strength: AppendStrength::Committed,
                     done,
                 }
             };
-            let waiting: Vec<Append> = sizes.iter().map(append).collect();
+            let waiting: Vec<JournalAppend> = sizes.iter().map(append).collect();
             assert_eq!(batch_length(&waiting), expected, "{sizes:?}");
         };
         check(&[1], 1);

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use toolpost_core::NamedContent;
 use toolpost_model::ContentDigest;
 
-use super::{ArtifactsPlace, Flaw, check::JournalCheck};
+use super::{ArtifactsPlace, JournalFlaw, check::JournalCheck};
 use crate::disk;
 
 /// Bytes that are read at a time.
@@ -69,15 +69,19 @@ pub(super) fn check(
     for (digest, naming) in named {
         match look_at(&place.folder, &digest, &naming, check) {
             Ok(BlobCondition::Intact) => check.counts().intact += 1,
-            Ok(BlobCondition::Changed) => check.found(naming.seq, Flaw::ArtifactChanged(digest)),
+            Ok(BlobCondition::Changed) => {
+                check.found(naming.seq, JournalFlaw::ArtifactChanged(digest))
+            }
             Ok(BlobCondition::Nothing) if naming.last < place.kept_since => {
                 check.counts().expired += 1;
             }
-            Ok(BlobCondition::Nothing) => check.found(naming.seq, Flaw::ArtifactMissing(digest)),
+            Ok(BlobCondition::Nothing) => {
+                check.found(naming.seq, JournalFlaw::ArtifactMissing(digest))
+            }
             Err(error) => {
                 check.found(
                     naming.seq,
-                    Flaw::ArtifactUnreadable {
+                    JournalFlaw::ArtifactUnreadable {
                         digest,
                         why: error.to_string(),
                     },

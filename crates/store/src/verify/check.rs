@@ -7,9 +7,12 @@ use toolpost_core::{FacetReader, GENESIS, RecordKind, StoredRecord, chain};
 use toolpost_model::InvocationId;
 
 use super::{
-    ArtifactCounts, Flaw, SealedHead, VerifyProblem, VerifyReport, artifacts::ReferencedBlobs,
+    ArtifactCounts, JournalFlaw, SealedHead, VerifyProblem, VerifyReport,
+    artifacts::ReferencedBlobs,
 };
-use crate::journal::{JournalReadError, anchor::Anchor, decode, facet, query::Beside, stored_hash};
+use crate::journal::{
+    JournalReadError, anchor::PruneAnchor, decode, facet, query::RowExtras, stored_hash,
+};
 
 /// A file that is wrong everywhere need not be described everywhere.
 const MOST_PROBLEMS: usize = 1000;
@@ -75,7 +78,7 @@ impl JournalCheck {
         &mut self.report.artifacts
     }
 
-    pub(super) fn found(&mut self, seq: u64, what: Flaw) {
+    pub(super) fn found(&mut self, seq: u64, what: JournalFlaw) {
         self.report.removal_is_sound &= !what.concerns_removal();
         if self.report.problems.len() < MOST_PROBLEMS {
             self.report.problems.push(VerifyProblem { seq, what });
@@ -85,7 +88,7 @@ impl JournalCheck {
     }
 
     /// At the record that could not be read any more.
-    pub(super) fn found_here(&mut self, what: Flaw) {
+    pub(super) fn found_here(&mut self, what: JournalFlaw) {
         self.found(self.next, what);
     }
 
@@ -94,8 +97,8 @@ impl JournalCheck {
     }
 
     /// Where the records begin. A host beside the check may have removed some of those that were not read yet.
-    pub(super) fn begin_at(&mut self, anchor: Option<Anchor>) {
-        let Some(Anchor { up_to, hash }) = anchor else {
+    pub(super) fn begin_at(&mut self, anchor: Option<PruneAnchor>) {
+        let Some(PruneAnchor { up_to, hash }) = anchor else {
             return;
         };
         if up_to >= self.next {
@@ -110,19 +113,19 @@ impl JournalCheck {
         }
     }
 
-    pub(super) fn visit(&mut self, row: &Row<'_>, beside: Beside) {
+    pub(super) fn visit(&mut self, row: &Row<'_>, beside: RowExtras) {
         self.report.records += 1;
         let number = row.get::<_, i64>(0).unwrap_or(0);
         let Some(seq) = u64::try_from(number).ok().filter(|&seq| seq > 0) else {
-            return self.found(0, Flaw::Number { number });
+            return self.found(0, JournalFlaw::Number { number });
         };
         if seq < self.next {
-            return self.found(seq, Flaw::BeforeAnchor);
+            return self.found(seq, JournalFlaw::BeforeAnchor);
         }
         if seq > self.next {
             self.found(
                 seq,
-                Flaw::Missing {
+                JournalFlaw::Missing {
                     first: self.next,
                     last: seq - 1,
                 },
@@ -133,10 +136,10 @@ impl JournalCheck {
         match decode(row) {
             Ok(stored) => self.visit_record(&stored, row, beside),
             Err(JournalReadError::Damaged { column, why, .. }) => {
-                self.found(seq, Flaw::Column { column, why });
+                self.found(seq, JournalFlaw::Column { column, why });
             }
             Err(error @ (JournalReadError::Sqlite(_) | JournalReadError::OlderFormat)) => {
-                self.found(seq, Flaw::Storage(error.to_string()));
+                self.found(seq, JournalFlaw::Storage(error.to_string()));
             }
         }
         self.previous = stored_hash(row);
@@ -156,20 +159,20 @@ impl JournalCheck {
         }
     }
 
-    fn visit_record(&mut self, stored: &StoredRecord, row: &Row<'_>, beside: Beside) {
+    fn visit_record(&mut self, stored: &StoredRecord, row: &Row<'_>, beside: RowExtras) {
         let StoredRecord { seq, record, hash } = stored;
         if self
             .previous
             .is_some_and(|previous| chain(&previous, *seq, record) != *hash)
         {
-            self.found(*seq, Flaw::Chain);
+            self.found(*seq, JournalFlaw::Chain);
         }
         let told = self.facets.read(record);
         // What was read as facets is a JSON object.
         if told.is_none() && !record.has_object() {
-            self.found(*seq, Flaw::Body);
+            self.found(*seq, JournalFlaw::Body);
         }
-        if beside == Beside::Facets {
+        if beside == RowExtras::Facets {
             let kept = facet::beside(row, record.at, record.session_id.as_ref());
             let agree = match (&told, kept) {
                 (None, None) => true,
@@ -179,7 +182,7 @@ impl JournalCheck {
                 (None, Some(_)) | (Some(_), Some(None)) => false,
             };
             if !agree {
-                self.found(*seq, Flaw::Facets);
+                self.found(*seq, JournalFlaw::Facets);
             }
         }
         if let (Some(named), Some(told)) = (&mut self.named, &told) {
@@ -209,9 +212,9 @@ impl JournalCheck {
             self.found(
                 seq,
                 if ends {
-                    Flaw::SecondEnd(id)
+                    JournalFlaw::SecondEnd(id)
                 } else {
-                    Flaw::AfterEnd(id)
+                    JournalFlaw::AfterEnd(id)
                 },
             );
         }
@@ -222,9 +225,9 @@ impl JournalCheck {
             let up_to = self.report.removed_up_to;
             match head.seq {
                 Some(seq) if seq < up_to => self.report.removed_head = Some(head),
-                Some(seq) => self.found(seq.min(self.next), Flaw::Head(head)),
+                Some(seq) => self.found(seq.min(self.next), JournalFlaw::Head(head)),
                 None if up_to > 0 => self.report.removed_head = Some(head),
-                None => self.found(0, Flaw::Head(head)),
+                None => self.found(0, JournalFlaw::Head(head)),
             }
         }
         self.report

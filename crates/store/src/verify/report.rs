@@ -11,12 +11,12 @@ pub struct VerifyProblem {
     /// The record it was found at, 0 where it concerns the file.
     pub seq: u64,
     /// What it is.
-    pub what: Flaw,
+    pub what: JournalFlaw,
 }
 
 /// What can be wrong with a journal.
 #[derive(Debug, PartialEq, thiserror::Error)]
-pub enum Flaw {
+pub enum JournalFlaw {
     /// Rows are gone.
     #[error("records {first} to {last} are missing")]
     Missing {
@@ -97,7 +97,7 @@ pub enum Flaw {
     Storage(String),
 }
 
-impl Flaw {
+impl JournalFlaw {
     /// Whether it may have to do with how the oldest records went.
     pub(super) fn concerns_removal(&self) -> bool {
         match self {

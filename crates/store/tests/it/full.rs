@@ -9,8 +9,8 @@ use toolpost_core::{Query, Record, RetentionCut};
 use toolpost_store::JournalReader;
 
 use super::{
-    Journal, JournalError, JournalOptions, RecordKind, SqliteJournal, Strength, append, call, open,
-    record,
+    AppendStrength, Journal, JournalError, JournalOptions, RecordKind, SqliteJournal, append, call,
+    open, record,
 };
 
 const BODY: usize = 20_000;
@@ -153,7 +153,7 @@ async fn calls_in_a_full_journal_are_found() {
             .body
             .replacen('{', "{\"result\":{\"outcome\":\"succeeded\"},", 1);
         if journal
-            .append(Record { body, ..end }, Strength::Committed)
+            .append(Record { body, ..end }, AppendStrength::Committed)
             .await
             .is_err()
         {

@@ -4,8 +4,8 @@ use rusqlite::Connection;
 use toolpost_testkit::journal_suite;
 
 use super::{
-    Journal, JournalOpenError, MemoryJournal, ROOMY, Record, RecordKind, SessionId, SqliteJournal,
-    Strength, append, call, fill, open, record,
+    AppendStrength, Journal, JournalOpenError, MemoryJournal, ROOMY, Record, RecordKind, SessionId,
+    SqliteJournal, append, call, fill, open, record,
 };
 use toolpost_core::{Query, ToolQueryPattern};
 use toolpost_store::JournalReader;
@@ -65,7 +65,10 @@ async fn dropping_the_journal_writes_what_is_queued() {
     let journal = open(&path);
     // Nobody polls these: they are in the queue, and that is all.
     for _ in 0..500 {
-        drop(journal.append(record(RecordKind::HostStarted, "{}"), Strength::Committed));
+        drop(journal.append(
+            record(RecordKind::HostStarted, "{}"),
+            AppendStrength::Committed,
+        ));
     }
     drop(journal);
     assert_eq!(JournalReader::open(&path).unwrap().last_seq().unwrap(), 500);

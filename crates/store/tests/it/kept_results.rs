@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jiff::{Timestamp, ToSpan};
 use sha2::{Digest, Sha256};
 use toolpost_model::ContentDigest;
-use toolpost_store::{ArtifactsPlace, Flaw, JournalReader, VerifyOptions, VerifyReport};
+use toolpost_store::{ArtifactsPlace, JournalFlaw, JournalReader, VerifyOptions, VerifyReport};
 
 use super::{Record, append, call, fill, open};
 
@@ -77,7 +77,7 @@ impl Kept {
     }
 }
 
-fn flaws(report: VerifyReport) -> Vec<(u64, Flaw)> {
+fn flaws(report: VerifyReport) -> Vec<(u64, JournalFlaw)> {
     report
         .problems
         .into_iter()
@@ -112,10 +112,10 @@ async fn changed_cut_and_missing_contents_are_found_at_the_record_that_names_the
     let found = flaws(report);
     assert_eq!(found.len(), 4, "{found:?}");
     for flaw in [
-        Flaw::ArtifactChanged(digests[0]),
-        Flaw::ArtifactChanged(digests[1]),
-        Flaw::ArtifactMissing(digests[2]),
-        Flaw::ArtifactUnreadable {
+        JournalFlaw::ArtifactChanged(digests[0]),
+        JournalFlaw::ArtifactChanged(digests[1]),
+        JournalFlaw::ArtifactMissing(digests[2]),
+        JournalFlaw::ArtifactUnreadable {
             digest: digests[3],
             why: "it is not a file".into(),
         },
@@ -132,7 +132,10 @@ async fn what_was_kept_long_enough_may_be_gone_but_not_be_changed() {
     let later = kept.written.checked_add(1.second()).unwrap();
     let report = kept.verify(later);
     assert_eq!(report.artifacts.expired, 1);
-    assert_eq!(flaws(report), [(9, Flaw::ArtifactChanged(digests[1]))]);
+    assert_eq!(
+        flaws(report),
+        [(9, JournalFlaw::ArtifactChanged(digests[1]))]
+    );
     assert_eq!(flaws(kept.verify(kept.written)).len(), 2);
 }
 

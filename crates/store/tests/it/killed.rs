@@ -10,7 +10,7 @@ use std::{
 
 use toolpost_store::JournalReader;
 
-use super::{Journal, Record, RecordKind, Strength, open, record};
+use super::{AppendStrength, Journal, Record, RecordKind, open, record};
 
 /// Set in the child: where its journal lies.
 const JOURNAL: &str = "TOOLPOST_TEST_JOURNAL_TO_FILL";
@@ -34,9 +34,9 @@ async fn child_that_appends_until_it_is_killed() {
 async fn append_for_ever(journal: Arc<impl Journal>, task: u64) {
     for round in 0_u64.. {
         let strength = if round % 3 == 0 {
-            Strength::Synced
+            AppendStrength::Synced
         } else {
-            Strength::Committed
+            AppendStrength::Committed
         };
         let seq = journal
             .append(numbered(task, round), strength)

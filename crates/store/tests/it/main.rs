@@ -30,7 +30,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use toolpost_core::{
-    Facets, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, Strength,
+    AppendStrength, Facets, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey,
 };
 use toolpost_model::{InvocationId, Outcome, RequestId, SessionId};
 use toolpost_store::{JournalOpenError, JournalOptions, SqliteJournal};
@@ -93,7 +93,7 @@ fn call() -> [Record; 3] {
 }
 
 async fn append(journal: &impl Journal, record: Record) -> Result<u64, JournalError> {
-    journal.append(record, Strength::Synced).await
+    journal.append(record, AppendStrength::Synced).await
 }
 
 /// A host's start and two calls: seven records.

@@ -4,10 +4,10 @@ use std::{path::Path, sync::Arc};
 
 use rusqlite::Connection;
 use toolpost_core::{Query, RetentionCut};
-use toolpost_store::{Flaw, JournalReader, SealedHead, VerifyConclusion, VerifyOptions};
+use toolpost_store::{JournalFlaw, JournalReader, SealedHead, VerifyConclusion, VerifyOptions};
 
 use super::{
-    Journal, RecordKind, Strength, append, call, fill, open, record,
+    AppendStrength, Journal, RecordKind, append, call, fill, open, record,
     tampering::{tamper, verify},
 };
 
@@ -28,7 +28,7 @@ async fn pruned(path: &Path) {
     journal.prune(cut(4)).await.unwrap().unwrap();
 }
 
-fn flaws(path: &Path) -> Vec<(u64, Flaw)> {
+fn flaws(path: &Path) -> Vec<(u64, JournalFlaw)> {
     verify(path)
         .problems
         .into_iter()
@@ -84,7 +84,7 @@ async fn only_what_lies_before_the_anchor_can_be_deleted() {
 
 #[tokio::test]
 async fn a_forged_cut_is_found() {
-    let check = async |sql: &str, expected: &[(u64, Flaw)]| {
+    let check = async |sql: &str, expected: &[(u64, JournalFlaw)]| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.db");
         pruned(&path).await;
@@ -96,37 +96,40 @@ async fn a_forged_cut_is_found() {
         assert!(!found.is_empty(), "{sql}");
         assert!(!verify(&path).removal_is_sound, "{sql}");
     };
-    let unvouched = |up_to| (up_to + 1, Flaw::Unvouched { up_to });
+    let unvouched = |up_to| (up_to + 1, JournalFlaw::Unvouched { up_to });
     // More was deleted, and the anchor made to fit.
     let further = "UPDATE anchor SET up_to = 6, hash = (SELECT hash FROM record WHERE seq = 6); \
                    DELETE FROM facet WHERE seq <= 6; DELETE FROM record WHERE seq <= 6";
     check(further, &[unvouched(6)]).await;
     // The same without the anchor.
     let more = "DELETE FROM facet WHERE seq <= 6; DELETE FROM record WHERE seq <= 6";
-    check(more, &[(7, Flaw::Missing { first: 5, last: 6 })]).await;
+    check(more, &[(7, JournalFlaw::Missing { first: 5, last: 6 })]).await;
     check(
         "UPDATE anchor SET hash = randomblob(32)",
-        &[unvouched(4), (5, Flaw::Chain)],
+        &[unvouched(4), (5, JournalFlaw::Chain)],
     )
     .await;
     check(
         "UPDATE anchor SET up_to = 3",
-        &[unvouched(3), (5, Flaw::Missing { first: 4, last: 4 })],
+        &[
+            unvouched(3),
+            (5, JournalFlaw::Missing { first: 4, last: 4 }),
+        ],
     )
     .await;
-    let lost = (15, Flaw::AnchorLost { up_to: 4 });
+    let lost = (15, JournalFlaw::AnchorLost { up_to: 4 });
     check(
         "DELETE FROM anchor",
-        &[lost, (5, Flaw::Missing { first: 1, last: 4 })],
+        &[lost, (5, JournalFlaw::Missing { first: 1, last: 4 })],
     )
     .await;
     let put_back = "INSERT INTO record SELECT 4, kind, at, NULL, NULL, NULL, NULL, hash, body FROM record \
                     WHERE seq = 5";
-    check(put_back, &[(4, Flaw::BeforeAnchor)]).await;
+    check(put_back, &[(4, JournalFlaw::BeforeAnchor)]).await;
     // The record that vouches is made to say something else.
     let said =
         "UPDATE record SET body = replace(body, '\"up_to\":4', '\"up_to\":3') WHERE seq = 15";
-    check(said, &[(15, Flaw::Chain), unvouched(4)]).await;
+    check(said, &[(15, JournalFlaw::Chain), unvouched(4)]).await;
 }
 
 /// A journal that never lost a record is not believed when it says that it did.
@@ -138,7 +141,7 @@ async fn an_anchor_without_a_cut_is_found() {
     let forged = "INSERT INTO anchor SELECT 1, seq, hash FROM record WHERE seq = 4; \
                   DELETE FROM facet WHERE seq <= 4; DELETE FROM record WHERE seq <= 4";
     tamper(&path, forged);
-    assert_eq!(flaws(&path), [(5, Flaw::Unvouched { up_to: 4 })]);
+    assert_eq!(flaws(&path), [(5, JournalFlaw::Unvouched { up_to: 4 })]);
 }
 
 #[tokio::test]
@@ -195,7 +198,10 @@ async fn a_head_that_went_vouches_for_nothing_and_says_so() {
     let other = head(4, [7; 32]);
     assert_eq!(
         against(&other),
-        (VerifyConclusion::Broken, vec![Flaw::Head(other.clone())])
+        (
+            VerifyConclusion::Broken,
+            vec![JournalFlaw::Head(other.clone())]
+        )
     );
     // What was changed besides is not hidden by it.
     tamper(&path, "UPDATE record SET body = '{\"x\":1}' WHERE seq = 6");
@@ -209,7 +215,10 @@ async fn a_check_beside_a_host_that_removes_records_finds_a_whole_chain() {
     let journal = Arc::new(open(&path));
     for _ in 0..6000 {
         journal
-            .append(record(RecordKind::HostStarted, "{}"), Strength::Committed)
+            .append(
+                record(RecordKind::HostStarted, "{}"),
+                AppendStrength::Committed,
+            )
             .await
             .unwrap();
     }

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use toolpost_core::Query;
 use toolpost_store::{JournalOpenError, JournalReader, SealedHead};
 
-use super::{Journal, RecordKind, Strength, append, call, fill, open, record};
+use super::{AppendStrength, Journal, RecordKind, append, call, fill, open, record};
 
 #[tokio::test]
 async fn a_reader_beside_a_host_sees_each_record_as_it_comes() {
@@ -50,7 +50,7 @@ async fn verifying_beside_a_host_finds_a_whole_chain_each_time() {
         async move {
             for _ in 0..3000 {
                 journal
-                    .append(record(RecordKind::Ended, "{}"), Strength::Committed)
+                    .append(record(RecordKind::Ended, "{}"), AppendStrength::Committed)
                     .await
                     .unwrap();
             }

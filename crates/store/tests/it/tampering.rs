@@ -8,7 +8,9 @@ use std::{
 
 use rusqlite::Connection;
 use toolpost_core::RecordKind;
-use toolpost_store::{Flaw, JournalReader, SealedHead, SqliteJournal, VerifyOptions, VerifyReport};
+use toolpost_store::{
+    JournalFlaw, JournalReader, SealedHead, SqliteJournal, VerifyOptions, VerifyReport,
+};
 
 use super::{ROOMY, append, call, fill, open, record};
 
@@ -41,7 +43,7 @@ pub(super) fn verify(path: &Path) -> VerifyReport {
         .unwrap()
 }
 
-type IsIt = fn(&Flaw) -> bool;
+type IsIt = fn(&JournalFlaw) -> bool;
 
 /// Seven records, then the change, then what must be found where.
 async fn check(sql: &str, expected: &[(u64, IsIt)]) {
@@ -63,19 +65,19 @@ async fn check(sql: &str, expected: &[(u64, IsIt)]) {
     assert!(!problems.is_empty(), "{sql}");
 }
 
-fn chain(flaw: &Flaw) -> bool {
-    *flaw == Flaw::Chain
+fn chain(flaw: &JournalFlaw) -> bool {
+    *flaw == JournalFlaw::Chain
 }
 
-fn column(flaw: &Flaw) -> bool {
-    matches!(flaw, Flaw::Column { .. })
+fn column(flaw: &JournalFlaw) -> bool {
+    matches!(flaw, JournalFlaw::Column { .. })
 }
 
 #[tokio::test]
 async fn a_changed_value_in_any_column_is_found() {
-    let gap = |flaw: &Flaw| *flaw == Flaw::Missing { first: 7, last: 99 };
+    let gap = |flaw: &JournalFlaw| *flaw == JournalFlaw::Missing { first: 7, last: 99 };
     check("UPDATE record SET seq = 100 WHERE seq = 7", &[(100, gap)]).await;
-    let body = |flaw: &Flaw| *flaw == Flaw::Body;
+    let body = |flaw: &JournalFlaw| *flaw == JournalFlaw::Body;
     let changes: [(&str, u64, IsIt); 21] = [
         ("kind = 'ended'", 3, chain),
         ("kind = 'endex'", 4, column),
@@ -112,12 +114,16 @@ async fn a_changed_value_in_any_column_is_found() {
 async fn a_removed_swapped_or_inserted_row_is_found() {
     check(
         "DELETE FROM record WHERE seq = 1",
-        &[(2, |flaw| *flaw == Flaw::Missing { first: 1, last: 1 })],
+        &[(2, |flaw| {
+            *flaw == JournalFlaw::Missing { first: 1, last: 1 }
+        })],
     )
     .await;
     check(
         "DELETE FROM record WHERE seq IN (3, 4)",
-        &[(5, |flaw| *flaw == Flaw::Missing { first: 3, last: 4 })],
+        &[(5, |flaw| {
+            *flaw == JournalFlaw::Missing { first: 3, last: 4 }
+        })],
     )
     .await;
     let closed_up =
@@ -134,12 +140,12 @@ async fn a_removed_swapped_or_inserted_row_is_found() {
     check(&insert("8"), &[(8, chain)]).await;
     check(
         &insert("0"),
-        &[(0, |flaw| *flaw == Flaw::Number { number: 0 })],
+        &[(0, |flaw| *flaw == JournalFlaw::Number { number: 0 })],
     )
     .await;
     check(
         &insert("-3"),
-        &[(0, |flaw| *flaw == Flaw::Number { number: -3 })],
+        &[(0, |flaw| *flaw == JournalFlaw::Number { number: -3 })],
     )
     .await;
     let in_between = format!(
@@ -152,7 +158,7 @@ async fn a_removed_swapped_or_inserted_row_is_found() {
 /// The chain does not cover what calls are looked for by, so that is compared with the bodies.
 #[tokio::test]
 async fn a_changed_facet_is_found() {
-    let facets = |flaw: &Flaw| *flaw == Flaw::Facets;
+    let facets = |flaw: &JournalFlaw| *flaw == JournalFlaw::Facets;
     let changes = [
         "tool = 'files.read'",
         "principal = 'bob'",
@@ -179,7 +185,7 @@ async fn a_changed_facet_is_found() {
     .await;
     check(
         "UPDATE facet SET seq = 100 WHERE seq = 7",
-        &[(0, |flaw| matches!(flaw, Flaw::Storage(_)))],
+        &[(0, |flaw| matches!(flaw, JournalFlaw::Storage(_)))],
     )
     .await;
 }
@@ -206,7 +212,7 @@ async fn the_first_bad_record_comes_first() {
 
 #[tokio::test]
 async fn a_changed_schema_is_found() {
-    let schema = |flaw: &Flaw| matches!(flaw, Flaw::Schema { .. });
+    let schema = |flaw: &JournalFlaw| matches!(flaw, JournalFlaw::Schema { .. });
     check("DROP INDEX record_of_request", &[(0, schema)]).await;
     check("CREATE TABLE other (a)", &[(0, schema)]).await;
     check(
@@ -220,7 +226,11 @@ async fn a_changed_schema_is_found() {
          UPDATE sqlite_schema SET sql = '{emptied} IS NOT NULL' WHERE name = 'record_of_request'; \
          PRAGMA writable_schema = RESET"
     );
-    check(&hidden, &[(0, |flaw| matches!(flaw, Flaw::Storage(_)))]).await;
+    check(
+        &hidden,
+        &[(0, |flaw| matches!(flaw, JournalFlaw::Storage(_)))],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -240,7 +250,10 @@ async fn calls_that_end_twice_or_go_on_after_their_end_are_found() {
         .collect();
     assert_eq!(
         problems,
-        [(3, Flaw::AfterEnd(id)), (4, Flaw::SecondEnd(id))]
+        [
+            (3, JournalFlaw::AfterEnd(id)),
+            (4, JournalFlaw::SecondEnd(id))
+        ]
     );
 }
 
@@ -314,7 +327,7 @@ fn flip(path: &Path, place: u64) {
     file.write_all(&[byte[0] ^ 0x20]).unwrap();
 }
 
-fn against(path: &Path, head: &SealedHead) -> Vec<(u64, Flaw)> {
+fn against(path: &Path, head: &SealedHead) -> Vec<(u64, JournalFlaw)> {
     let options = VerifyOptions {
         head: Some(head.clone()),
         ..VerifyOptions::default()
@@ -357,7 +370,7 @@ async fn a_rewritten_tail_shows_against_a_head_only() {
         "a chain it is"
     );
     let found = against(&path, &sealed);
-    assert!(found.contains(&(7, Flaw::Head(sealed))), "{found:?}");
+    assert!(found.contains(&(7, JournalFlaw::Head(sealed))), "{found:?}");
 }
 
 #[tokio::test]
@@ -374,14 +387,17 @@ async fn a_cut_end_does_not_show_but_changes_the_head() {
     let report = verify(&path);
     assert!(report.is_clean(), "{:?}", report.problems);
     assert_ne!(report.head, before);
-    assert_eq!(against(&path, &before), [(7, Flaw::Head(before.clone()))]);
+    assert_eq!(
+        against(&path, &before),
+        [(7, JournalFlaw::Head(before.clone()))]
+    );
     let without_number = SealedHead {
         seq: None,
         ..before.clone()
     };
     assert_eq!(
         against(&path, &without_number),
-        [(0, Flaw::Head(without_number.clone()))]
+        [(0, JournalFlaw::Head(without_number.clone()))]
     );
     assert_eq!(
         against(&path, &report.head),
@@ -399,7 +415,7 @@ async fn a_cut_end_does_not_show_but_changes_the_head() {
     drop(journal);
     assert_eq!(
         against(&path, &before),
-        [(7, Flaw::Head(before))],
+        [(7, JournalFlaw::Head(before))],
         "another record in its place is not it"
     );
 }

@@ -4,8 +4,8 @@ use std::{collections::HashSet, time::Duration};
 
 use jiff::Timestamp;
 use toolpost_core::{
-    Due, Facets, Hold, Journal, PruneReport, PrunedBody, PrunedRange, Query, Record, RecordKind,
-    RetentionCut, RetentionExemptions, StoredRecord, chain, prune,
+    Facets, Journal, PruneReport, PruneRequest, PrunedBody, PrunedRange, Query, Record, RecordKind,
+    RetentionCut, RetentionExemptions, RetentionHold, StoredRecord, chain, prune,
 };
 use toolpost_model::{InvocationId, Outcome, SessionId};
 
@@ -73,7 +73,7 @@ async fn prune_unneeded<J: Journal>(
     before: i64,
     needed: &RetentionExemptions,
 ) -> PruneReport {
-    let due = Due {
+    let due = PruneRequest {
         before: Some(day(before)),
         size: None,
         why: "a test".into(),
@@ -215,7 +215,7 @@ async fn what_is_still_needed_stays<J: Journal>(journal: &J) {
         PruneReport {
             records: 1,
             up_to: 1,
-            held: Some((2, Hold::DividedCall(done)))
+            held: Some((2, RetentionHold::DividedCall(done)))
         }
     );
     assert_eq!(seqs(journal).await, [2, 3, 4, 5, 6]);
@@ -237,7 +237,7 @@ async fn no_call_is_divided<J: Journal>(journal: &J) {
         PruneReport {
             records: 1,
             up_to: 1,
-            held: Some((2, Hold::DividedCall(call)))
+            held: Some((2, RetentionHold::DividedCall(call)))
         }
     );
     let session = SessionId::new("s");
@@ -278,7 +278,7 @@ async fn what_was_written_lately_stays<J: Journal>(journal: &J) {
         PruneReport {
             records: 1,
             up_to: 1,
-            held: Some((2, Hold::Recent))
+            held: Some((2, RetentionHold::Recent))
         }
     );
 }
@@ -302,7 +302,7 @@ async fn sessions_that_may_come_back_stay<J: Journal>(journal: &J) {
     put(journal, used("used", 4)).await;
     put(journal, used("used", 99)).await;
     let report = prune_before(journal, 50).await;
-    let held = Hold::Session(SessionId::new("used"));
+    let held = RetentionHold::Session(SessionId::new("used"));
     assert_eq!(
         (report.records, report.up_to, report.held),
         (4, 4, Some((5, held)))
@@ -320,7 +320,7 @@ async fn sessions_that_may_come_back_stay<J: Journal>(journal: &J) {
     let report = prune_unneeded(journal, 50, &needed).await;
     assert_eq!(
         (report.up_to, report.held),
-        (5, Some((6, Hold::Session(known))))
+        (5, Some((6, RetentionHold::Session(known))))
     );
 }
 
@@ -392,7 +392,7 @@ async fn the_size_decides_too<J: Journal>(journal: &J) {
         .await;
     }
     let bytes = journal.head().await.expect("head").bytes;
-    let smaller = |size| Due {
+    let smaller = |size| PruneRequest {
         before: None,
         size: Some(size),
         why: "a test".into(),

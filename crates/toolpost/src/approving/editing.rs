@@ -5,7 +5,7 @@ use toolpost_model::{ApprovalScope, ArgumentChange, PermissionRequest, Verdict};
 
 use super::desk::{ApprovalDesk, VerdictRefusal, VerdictRefusalKind};
 use crate::{
-    environment::{self, TerminalInput, Tty},
+    environment::{self, ControllingTerminal, TerminalInput},
     terminal::{printable, spelled_out},
 };
 
@@ -22,7 +22,7 @@ pub(crate) enum ArgumentEditOutcome {
 /// empty file, or by a no to another try. Without a terminal there is one try.
 pub(crate) async fn edit(
     desk: &mut ApprovalDesk,
-    mut tty: Option<&mut Tty>,
+    mut tty: Option<&mut ControllingTerminal>,
     question: &PermissionRequest,
 ) -> anyhow::Result<ArgumentEditOutcome> {
     if question.redacted {

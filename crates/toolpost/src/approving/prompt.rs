@@ -16,7 +16,7 @@ use super::{
     question::{QuestionDetailLevel, card},
 };
 use crate::{
-    environment::{self, TerminalInput, Tty},
+    environment::{self, ControllingTerminal, TerminalInput},
     terminal::{BOLD, DIM, GREEN, RED, YELLOW, for_terminal, printable, spelled_out, styled},
 };
 
@@ -31,7 +31,7 @@ const HELP: &str = "\
 ";
 
 /// Tells others who draw on the terminal when a question stands there.
-pub(crate) type Quiet = Box<dyn Fn(PromptPhase) + Send>;
+pub(crate) type PromptPhaseListener = Box<dyn Fn(PromptPhase) + Send>;
 
 /// Whether the terminal is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +43,16 @@ pub(crate) enum PromptPhase {
 }
 
 /// The terminal to ask on, where there is one and it may be used.
-pub(crate) fn terminal(config: &ApprovalsConfig) -> Option<Tty> {
-    if config.prompt { Tty::open() } else { None }
+pub(crate) fn terminal(config: &ApprovalsConfig) -> Option<ControllingTerminal> {
+    if config.prompt {
+        ControllingTerminal::open()
+    } else {
+        None
+    }
 }
 
 /// Asks on the terminal of a host that serves, until told to stop.
-pub(crate) fn spawn(host: &Host, tty: Tty) -> JoinHandle<()> {
+pub(crate) fn spawn(host: &Host, tty: ControllingTerminal) -> JoinHandle<()> {
     let desk = ApprovalDesk::of(host, Principal::operator("terminal"));
     tokio::spawn(async move {
         if let Err(error) = run(desk, tty, Box::new(|_| {})).await {
@@ -58,7 +62,11 @@ pub(crate) fn spawn(host: &Host, tty: Tty) -> JoinHandle<()> {
 }
 
 /// Asks until the host or the terminal is gone.
-pub(crate) async fn run(mut desk: ApprovalDesk, mut tty: Tty, quiet: Quiet) -> anyhow::Result<()> {
+pub(crate) async fn run(
+    mut desk: ApprovalDesk,
+    mut tty: ControllingTerminal,
+    quiet: PromptPhaseListener,
+) -> anyhow::Result<()> {
     let mut later: HashSet<InvocationId> = HashSet::new();
     loop {
         let pending = desk.pending();
@@ -106,7 +114,7 @@ enum PromptReply {
 
 struct QuestionPrompt<'a> {
     desk: &'a mut ApprovalDesk,
-    tty: &'a mut Tty,
+    tty: &'a mut ControllingTerminal,
     question: &'a PermissionRequest,
 }
 

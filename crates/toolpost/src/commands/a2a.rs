@@ -5,7 +5,7 @@ mod normalize;
 
 use clap::{Args, Subcommand};
 
-use crate::exit::Exit;
+use crate::exit::CliExit;
 
 #[derive(Args)]
 pub(crate) struct A2aArgs {
@@ -19,7 +19,7 @@ enum A2aCommand {
     Normalize(normalize::NormalizeArgs),
 }
 
-pub(crate) fn run(arguments: &A2aArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &A2aArgs) -> anyhow::Result<CliExit> {
     match &arguments.command {
         A2aCommand::Normalize(arguments) => normalize::run(arguments),
     }

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use crate::{
     cli::PlaceArgs,
     client::HostClient,
-    exit::Exit,
+    exit::CliExit,
     reach,
     settings::{self, WorkspacePaths},
 };
@@ -42,7 +42,7 @@ enum ApprovalsCommand {
     Forget(rules::ForgetArgs),
 }
 
-pub(crate) async fn run(arguments: ApprovalsArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: ApprovalsArgs) -> anyhow::Result<CliExit> {
     match arguments.command {
         None => show::list(&arguments.list).await,
         Some(ApprovalsCommand::List(list)) => show::list(&list).await,

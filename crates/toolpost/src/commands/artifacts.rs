@@ -7,11 +7,11 @@ mod prune;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use toolpost_core::{CallRecordBody, RecordKind, ResultHead, StoredRecord};
+use toolpost_core::{CallRecordBody, RecordKind, RecordedResultFields, StoredRecord};
 use toolpost_model::{ArtifactRef, ToolId};
 use toolpost_store::{BlobFiles, DataDir, DataDirError, JournalReader};
 
-use crate::{exit::Exit, settings::WorkspacePaths};
+use crate::{exit::CliExit, settings::WorkspacePaths};
 
 #[derive(Args)]
 pub(crate) struct ArtifactsArgs {
@@ -29,7 +29,7 @@ enum ArtifactsCommand {
     Prune(prune::ArtifactPruneArgs),
 }
 
-pub(crate) fn run(arguments: &ArtifactsArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &ArtifactsArgs) -> anyhow::Result<CliExit> {
     match &arguments.command {
         ArtifactsCommand::Get(arguments) => get::run(arguments),
         ArtifactsCommand::List(arguments) => list::run(arguments),
@@ -71,7 +71,7 @@ fn kept_by(row: &StoredRecord) -> Option<(Option<ToolId>, Vec<ArtifactRef>)> {
         return None;
     }
     let body: CallRecordBody<'_> = row.record.read_body().ok()?;
-    let head: ResultHead = body.result?.read_as().ok()?;
+    let head: RecordedResultFields = body.result?.read_as().ok()?;
     let artifacts = head.artifacts().ok().filter(|list| !list.is_empty())?;
     let tool = body.tool_id.and_then(|id| id.read().ok());
     Some((tool, artifacts))

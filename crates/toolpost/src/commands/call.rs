@@ -15,7 +15,7 @@ use crate::{
     arguments,
     cli::{PolicyArgs, SettingsArgs},
     environment,
-    exit::{CallInterruptedError, Exit, UsageError},
+    exit::{CallInterruptedError, CliExit, UsageError},
     reach::{self, CallTimes, HostPurpose, ReachedHost},
     terminal::{LiveCallDisplay, RED, YELLOW, print_text, printable, say, styled},
 };
@@ -62,7 +62,7 @@ pub(crate) struct CallArgs {
     policy: PolicyArgs,
 }
 
-pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<CliExit> {
     let as_json = call.json.is_some();
     let input = json_input(call.json.take(), &mut call.words)?;
     for (flag, given) in [("--timeout", call.timeout), ("--patience", call.patience)] {

@@ -13,8 +13,8 @@ use super::journal::replay;
 use crate::{
     approving::prompt,
     cli::{PolicyArgs, SettingsArgs},
-    environment::{self, Agent},
-    exit::Exit,
+    environment::{self, RunningAgent},
+    exit::CliExit,
     settings, terminal,
 };
 
@@ -35,7 +35,7 @@ pub(crate) struct CaptureArgs {
     command: Vec<OsString>,
 }
 
-pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<CliExit> {
     let mut settings = settings::resolve(&arguments.settings, &arguments.policy)?;
     settings.warnings().for_each(terminal::warn);
     // Before anything is opened: a signal that comes early must find a listener.
@@ -59,7 +59,7 @@ pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<Exit> {
         .map(|address| format!("http://{address}"))
         .unwrap_or_default();
     let token = server.token().unwrap_or_default().to_owned();
-    let mut agent = Agent::start(
+    let mut agent = RunningAgent::start(
         &arguments.command,
         [("TOOLPOST_URL", &url), ("TOOLPOST_TOKEN", &token)],
     )?;
@@ -89,5 +89,5 @@ pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<Exit> {
     } else {
         anstream::eprintln!("{calls} calls are in {file}");
     }
-    Ok(Exit::Of(code))
+    Ok(CliExit::Of(code))
 }

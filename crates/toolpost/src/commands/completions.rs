@@ -3,7 +3,7 @@
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use crate::{cli::Cli, exit::Exit};
+use crate::{cli::Cli, exit::CliExit};
 
 #[derive(Args)]
 pub(crate) struct CompletionsArgs {
@@ -12,12 +12,12 @@ pub(crate) struct CompletionsArgs {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "every command has this form")]
-pub(crate) fn run(arguments: &CompletionsArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &CompletionsArgs) -> anyhow::Result<CliExit> {
     clap_complete::generate(
         arguments.shell,
         &mut Cli::command(),
         "toolpost",
         &mut std::io::stdout(),
     );
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

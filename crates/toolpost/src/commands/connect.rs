@@ -10,12 +10,12 @@ use serde_json::json;
 use crate::{
     cli::{PlaceArgs, PolicyArgs, SettingsArgs},
     environment,
-    exit::{Exit, UsageError},
+    exit::{CliExit, UsageError},
     reach,
     settings::{self, CommandSettings},
     terminal::{self, BOLD, DIM, say, styled},
 };
-use clients::{AgentClient, ClientTransport, Recipe};
+use clients::{AgentClient, ClientTransport, ConnectRecipe};
 
 #[derive(Args)]
 pub(crate) struct ConnectArgs {
@@ -38,7 +38,7 @@ pub(crate) struct ConnectArgs {
     settings: SettingsArgs,
 }
 
-pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<CliExit> {
     let Some(client) = arguments.client else {
         return list(arguments.json);
     };
@@ -67,7 +67,7 @@ pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
                 "token_file": (!over_pipes).then_some(&token_file),
             })
         );
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     show(client, &recipe);
     if let Some(word) = found.word(over_pipes) {
@@ -89,11 +89,11 @@ pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
             styled(DIM, format!("the token is in {}", token_file.display()))
         );
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// The text to use goes to standard output; where to put it is talk.
-fn show(client: AgentClient, recipe: &Recipe) {
+fn show(client: AgentClient, recipe: &ConnectRecipe) {
     anstream::eprintln!("{}", styled(BOLD, client.title()));
     if let Some(command) = &recipe.command {
         anstream::eprintln!("{}", styled(DIM, "run this:"));
@@ -117,12 +117,12 @@ fn show(client: AgentClient, recipe: &Recipe) {
     }
 }
 
-fn list(as_json: bool) -> anyhow::Result<Exit> {
+fn list(as_json: bool) -> anyhow::Result<CliExit> {
     let all = AgentClient::value_variants();
     if as_json {
         let words: Vec<&str> = all.iter().map(|client| client.word()).collect();
         say!("{}", json!({ "clients": words }));
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     for client in all {
         say!("{:<16}{}", client.word(), client.title());
@@ -131,7 +131,7 @@ fn list(as_json: bool) -> anyhow::Result<Exit> {
         "{}",
         styled(DIM, "`toolpost connect CLIENT` tells what to run or paste")
     );
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// The name stands in commands and files of others, unquoted.

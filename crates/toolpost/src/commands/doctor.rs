@@ -16,7 +16,7 @@ use crate::{
     authorities,
     cli::{ModuleArgs, PolicyArgs, SettingsArgs},
     environment,
-    exit::Exit,
+    exit::CliExit,
     hooks,
     reach::{self, ReachedHost},
     settings::{self, CommandSettings},
@@ -72,7 +72,7 @@ impl DoctorFinding {
     }
 }
 
-pub(crate) async fn run(arguments: DoctorArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: DoctorArgs) -> anyhow::Result<CliExit> {
     let policy = PolicyArgs {
         modules: arguments.modules,
         ..PolicyArgs::default()
@@ -109,7 +109,7 @@ pub(crate) async fn run(arguments: DoctorArgs) -> anyhow::Result<Exit> {
             say!("{mark}  {:<14} {}", finding.what, finding.text);
         }
     }
-    Ok(if ill { Exit::Failed } else { Exit::Done })
+    Ok(if ill { CliExit::Failed } else { CliExit::Done })
 }
 
 async fn examine(settings: &CommandSettings) -> Vec<DoctorFinding> {

@@ -9,7 +9,7 @@ use super::journal::story;
 use crate::{
     arguments,
     cli::{PolicyArgs, SettingsArgs},
-    exit::Exit,
+    exit::CliExit,
     reach::{self, HostPurpose},
     settings,
     terminal::say,
@@ -31,7 +31,7 @@ pub(crate) struct ExplainArgs {
     policy: PolicyArgs,
 }
 
-pub(crate) async fn run(explain: ExplainArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(explain: ExplainArgs) -> anyhow::Result<CliExit> {
     if let Ok(id) = explain.what.parse::<InvocationId>() {
         return story::show(
             &settings::locate(&explain.settings.place)?,
@@ -51,8 +51,8 @@ pub(crate) async fn run(explain: ExplainArgs) -> anyhow::Result<Exit> {
         layers::print_explanation(&explanation);
     }
     Ok(if explanation["would_run"] == true {
-        Exit::Done
+        CliExit::Done
     } else {
-        Exit::Denied
+        CliExit::Denied
     })
 }

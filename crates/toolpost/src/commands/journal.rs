@@ -21,7 +21,7 @@ use toolpost_store::{DataDir, DataDirError, JournalReader};
 
 use crate::{
     cli::PlaceArgs,
-    exit::Exit,
+    exit::CliExit,
     settings::{self, WorkspacePaths},
 };
 
@@ -70,7 +70,7 @@ struct JournalShowArgs {
     place: PlaceArgs,
 }
 
-pub(crate) fn run(arguments: &JournalArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &JournalArgs) -> anyhow::Result<CliExit> {
     match &arguments.command {
         JournalCommand::Tail(arguments) => tail::run(arguments),
         JournalCommand::Search(arguments) => search::run(arguments),

@@ -11,7 +11,7 @@ use toolpost_amplifier::{ModuleId, PlannedModule};
 
 use crate::{
     cli::{ConfineArgs, ModuleArgs, PolicyArgs, SettingsArgs},
-    exit::{Exit, UsageError},
+    exit::{CliExit, UsageError},
     settings::{self, CommandSettings},
     terminal,
 };
@@ -63,7 +63,7 @@ struct PlanArgs {
     allow_private: Vec<String>,
 }
 
-pub(crate) async fn run(arguments: ModulesArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: ModulesArgs) -> anyhow::Result<CliExit> {
     match arguments.command {
         ModulesCommand::List(arguments) => list::run(&arguments).await,
         ModulesCommand::Fetch(arguments) => {

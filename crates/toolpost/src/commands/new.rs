@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::{
     environment,
-    exit::{Exit, UsageError},
+    exit::{CliExit, UsageError},
     terminal::say,
 };
 
@@ -60,14 +60,14 @@ pub(crate) enum ModuleLanguage {
     Wasm,
 }
 
-pub(crate) fn run(arguments: &NewArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &NewArgs) -> anyhow::Result<CliExit> {
     match &arguments.what {
         NewThing::Tool(arguments) => tool(arguments),
         NewThing::Testkit(arguments) => test_kit(&arguments.path),
     }
 }
 
-fn tool(arguments: &ToolArgs) -> anyhow::Result<Exit> {
+fn tool(arguments: &ToolArgs) -> anyhow::Result<CliExit> {
     let name = ModuleName::parse(&arguments.name).map_err(|error| UsageError(error.to_string()))?;
     let folder = arguments
         .path
@@ -80,7 +80,7 @@ fn tool(arguments: &ToolArgs) -> anyhow::Result<Exit> {
     if let Some(needs) = needed_feature(arguments.lang) {
         anstream::eprintln!("{needs}");
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// The optional part of the host that runs such a module, and whether this build has it.
@@ -117,9 +117,9 @@ fn next_steps(template: &ModuleTemplate, folder: &Path, name: &ModuleName) -> St
     format!("next:\n  {}", steps.join("\n  "))
 }
 
-fn test_kit(folder: &Path) -> anyhow::Result<Exit> {
+fn test_kit(folder: &Path) -> anyhow::Result<CliExit> {
     let path = folder.join(TEST_KIT_NAME);
     environment::write_new_file(&path, TEST_KIT)?;
     say!("made {}", path.display());
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

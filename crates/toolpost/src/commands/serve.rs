@@ -21,7 +21,7 @@ use toolpost_modules::{MessageStanding, message_standing};
 use toolpost_serve::{CallerAuthentication, Server};
 
 use pipes::EndSignals;
-use reload::Reloads;
+use reload::ConfigReloads;
 use startup::StartupSettings;
 
 use crate::{
@@ -29,10 +29,10 @@ use crate::{
     authorities,
     cli::{FaceArgs, PolicyArgs, SettingsArgs, StdioProtocol},
     environment,
-    exit::{Exit, UsageError},
+    exit::{CliExit, UsageError},
     hooks,
     settings::CommandSettings,
-    terminal::{self, BOLD, DIM, GREEN, RED, Steps, YELLOW, styled},
+    terminal::{self, BOLD, DIM, GREEN, ProgressSteps, RED, YELLOW, styled},
 };
 
 /// How long running calls get to finish after the first signal.
@@ -63,7 +63,7 @@ impl ServeArgs {
     }
 }
 
-pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<CliExit> {
     let startup = StartupSettings::read(&arguments).await?;
     let over_pipes = arguments.talks_over_pipes();
     if over_pipes {
@@ -106,12 +106,12 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     environment::raise_file_limit();
     let server = startup
         .builder()?
-        .modules(Steps::of_modules())
+        .modules(ProgressSteps::of_modules())
         .start()
         .await?;
     terminal::set_host_redactor(server.host().redactor());
     settings.keep_last_good();
-    let mut reloads = Reloads::begin(&arguments, settings);
+    let mut reloads = ConfigReloads::begin(&arguments, settings);
     let tty = if arguments.no_prompt {
         None
     } else {
@@ -147,9 +147,9 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
         GRACE
     };
     tokio::select! {
-        () = server.shutdown(grace) => Ok(Exit::Done),
-        _ = interrupt.recv() => Ok(Exit::Stopped),
-        _ = terminate.recv() => Ok(Exit::Stopped),
+        () = server.shutdown(grace) => Ok(CliExit::Done),
+        _ = interrupt.recv() => Ok(CliExit::Stopped),
+        _ = terminate.recv() => Ok(CliExit::Stopped),
     }
 }
 

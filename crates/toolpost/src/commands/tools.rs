@@ -13,7 +13,7 @@ use toolpost_model::{SourceProblem, SourceState};
 use super::call::connected;
 use crate::{
     cli::{PolicyArgs, SettingsArgs},
-    exit::{Exit, UsageError},
+    exit::{CliExit, UsageError},
     reach::{self, HostPurpose},
     terminal::{self, DIM, printable, say, styled},
 };
@@ -71,14 +71,14 @@ struct ToolListArgs {
     policy: PolicyArgs,
 }
 
-pub(crate) async fn run(arguments: ToolsArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: ToolsArgs) -> anyhow::Result<CliExit> {
     match arguments.command {
         None => list(arguments.list).await,
         Some(ToolsCommand::Accept(accept)) => accept::run(*accept).await,
     }
 }
 
-async fn list(arguments: ToolListArgs) -> anyhow::Result<Exit> {
+async fn list(arguments: ToolListArgs) -> anyhow::Result<CliExit> {
     if let Some(to) = &arguments.connect {
         if !arguments.policy.is_empty() || arguments.settings.is_given() {
             let message = "the other host has its own workspace, record and rules\nhint: leave `--connect` out, or those flags";
@@ -151,7 +151,7 @@ async fn list(arguments: ToolListArgs) -> anyhow::Result<Exit> {
 }
 
 /// The tools of another host, in the protocol's words.
-async fn list_elsewhere(to: &str, arguments: &ToolListArgs) -> anyhow::Result<Exit> {
+async fn list_elsewhere(to: &str, arguments: &ToolListArgs) -> anyhow::Result<CliExit> {
     let client = connected::connect(to, arguments.token_file.as_deref()).await?;
     let options = ListOptions {
         query: arguments.query.join(" "),
@@ -230,11 +230,11 @@ fn health_lines(report: &SourceReport, unavailable: &[Value]) -> Vec<String> {
     lines
 }
 
-fn status(found: bool, unavailable: &[Value]) -> Exit {
+fn status(found: bool, unavailable: &[Value]) -> CliExit {
     match (found, unavailable.iter().all(is_declined)) {
-        (_, false) => Exit::Incomplete,
-        (true, true) => Exit::Done,
-        (false, true) => Exit::Failed,
+        (_, false) => CliExit::Incomplete,
+        (true, true) => CliExit::Done,
+        (false, true) => CliExit::Failed,
     }
 }
 

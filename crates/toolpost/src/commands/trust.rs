@@ -9,7 +9,7 @@ use toolpost_store::{DataDir, DataDirError, TrustStore};
 
 use crate::{
     cli::{PolicyArgs, SettingsArgs},
-    exit::{Exit, UsageError},
+    exit::{CliExit, UsageError},
     settings::{self, CommandSettings, PROJECT_FILE},
     terminal::{DIM, say, styled},
 };
@@ -29,7 +29,7 @@ pub(crate) struct TrustArgs {
     settings: SettingsArgs,
 }
 
-pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<CliExit> {
     let settings = settings::resolve(&arguments.settings, &PolicyArgs::default())?;
     if arguments.list {
         return list(&settings, arguments.json);
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<Exit> {
                 "it was not trusted"
             }
         );
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     if let Some(broken) = &project.broken {
         return Err(UsageError(broken.errors.clone()).into());
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<Exit> {
     }
     if project.standing == Some(LayerTrust::Trusted) {
         say!("`{}` is trusted already", project.path.display());
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     store.trust(&project.path, &project.digest)?;
     say!(
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<Exit> {
         );
     }
     say!("a running host takes this up by itself");
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// Trust may be given beside a running host, so the directory is made but not held.
@@ -101,7 +101,7 @@ fn open_store(settings: &CommandSettings) -> anyhow::Result<TrustStore> {
     Ok(TrustStore::open(&data_dir)?)
 }
 
-fn list(settings: &CommandSettings, as_json: bool) -> anyhow::Result<Exit> {
+fn list(settings: &CommandSettings, as_json: bool) -> anyhow::Result<CliExit> {
     let entries = match DataDir::at(&settings.place.data_dir) {
         Ok(data_dir) => TrustStore::open(&data_dir)?.list()?,
         Err(DataDirError::Missing { .. }) => Vec::new(),
@@ -122,5 +122,5 @@ fn list(settings: &CommandSettings, as_json: bool) -> anyhow::Result<Exit> {
             );
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

@@ -22,12 +22,12 @@ use serde_json::{Map, Value};
 
 use crate::{
     environment,
-    exit::{Exit, UsageError},
+    exit::{CliExit, UsageError},
     terminal::say,
 };
 
 use report::{ValidationCheck, ValidationReport};
-use workbench::{ModuleMountOptions, Workbench};
+use workbench::{ModuleMountOptions, ModuleWorkbench};
 
 #[derive(Args)]
 pub(crate) struct ValidateArgs {
@@ -57,7 +57,7 @@ enum ValidatedType {
     Tool,
 }
 
-pub(crate) async fn run(arguments: ValidateArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: ValidateArgs) -> anyhow::Result<CliExit> {
     let ValidatedType::Tool = arguments.module_type;
     let config = mount_config(arguments.mount_config.as_deref())?;
     let path = environment::module_path(&arguments.path)?;
@@ -73,9 +73,9 @@ pub(crate) async fn run(arguments: ValidateArgs) -> anyhow::Result<Exit> {
         report.print();
     }
     Ok(if report.is_passed() {
-        Exit::Done
+        CliExit::Done
     } else {
-        Exit::Failed
+        CliExit::Failed
     })
 }
 
@@ -97,7 +97,7 @@ async fn examine(
     let Some(found) = found else {
         return Ok(checks);
     };
-    let bench = Workbench::open(&found, order).await?;
+    let bench = ModuleWorkbench::open(&found, order).await?;
     let tools = structure::examine(&found, &bench, &mut checks).await;
     if !no_calls {
         for tool in &tools {

@@ -26,11 +26,11 @@ use toolpost_a2a::Receiver;
 
 use self::{
     heard::{ROOM, StreamLinkStatus, WatchInputMessage},
-    live::{Doubt, OpenCallTracker},
+    live::{OpenCallTracker, UnknownStream},
     stream::StreamReconnectPolicy,
-    view::View,
+    view::WatchView,
 };
-use crate::{cli::PlaceArgs, exit::Exit};
+use crate::{cli::PlaceArgs, exit::CliExit};
 
 /// How often cards are drawn, and the wheel turns.
 const FRAME: Duration = Duration::from_millis(100);
@@ -77,9 +77,9 @@ impl WatchStartPoint {
     }
 }
 
-pub(crate) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &WatchArgs) -> anyhow::Result<CliExit> {
     let address = target::find_address(arguments).await?;
-    let view = View::choose(arguments.json, address.name());
+    let view = WatchView::choose(arguments.json, address.name());
     let (to, heard) = mpsc::channel(ROOM);
     let again = if arguments.once {
         StreamReconnectPolicy::No
@@ -92,9 +92,9 @@ pub(crate) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
 
 /// Shows what is heard until there is nothing more or somebody says that it is enough.
 async fn watch(
-    mut view: View,
+    mut view: WatchView,
     mut heard: mpsc::Receiver<WatchInputMessage>,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<CliExit> {
     let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
     let mut hang_up = signal(SignalKind::hangup()).context("signals")?;
@@ -102,7 +102,7 @@ async fn watch(
     frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut receiver = Receiver::default();
     let mut live = OpenCallTracker::default();
-    let mut doubt = Doubt::default();
+    let mut doubt = UnknownStream::default();
     let end = loop {
         tokio::select! {
             biased;
@@ -146,5 +146,5 @@ async fn watch(
         }
     };
     view.end(&receiver);
-    end.map(|()| Exit::Done)
+    end.map(|()| CliExit::Done)
 }

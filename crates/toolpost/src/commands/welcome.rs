@@ -1,7 +1,7 @@
 //! `toolpost` alone: a page that helps.
 
 use crate::{
-    exit::Exit,
+    exit::CliExit,
     terminal::{BOLD, DIM, say, styled},
 };
 
@@ -21,7 +21,7 @@ const PAGE: &[(&str, &str)] = &[
 ];
 
 #[expect(clippy::unnecessary_wraps, reason = "every command has this form")]
-pub(crate) fn run() -> anyhow::Result<Exit> {
+pub(crate) fn run() -> anyhow::Result<CliExit> {
     say!(
         "{} holds the tools of AI agents: files and more, behind permission and on record.\n",
         styled(BOLD, "toolpost")
@@ -30,5 +30,5 @@ pub(crate) fn run() -> anyhow::Result<Exit> {
         say!("  {}\n      {}", styled(BOLD, command), styled(DIM, what));
     }
     say!("\n`toolpost --help` lists every command, `toolpost COMMAND --help` its options.");
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

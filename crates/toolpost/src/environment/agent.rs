@@ -9,9 +9,9 @@ use tokio::process::{Child, Command};
 use crate::exit::UsageError;
 
 /// An agent that runs, with the standard streams of this process. Killed when dropped.
-pub(crate) struct Agent(Child);
+pub(crate) struct RunningAgent(Child);
 
-impl Agent {
+impl RunningAgent {
     /// Starts it with further variables in its environment.
     pub(crate) fn start<const N: usize>(
         words: &[OsString],

@@ -20,7 +20,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// The controlling terminal, read and written without ever waiting for it: a terminal that is stopped must not stop
 /// the host.
-pub(crate) struct Tty {
+pub(crate) struct ControllingTerminal {
     // Opened anew: switching one's own descriptor does not touch those of whoever else uses the terminal.
     file: File,
     typed: Vec<u8>,
@@ -34,7 +34,7 @@ pub(crate) enum TerminalInput {
     Nothing,
 }
 
-impl Tty {
+impl ControllingTerminal {
     /// The terminal, where there is one and this program's own words are shown on it: what is asked there would
     /// otherwise land in the middle of another program's screen.
     pub(crate) fn open() -> Option<Self> {

@@ -7,13 +7,13 @@ use toolpost_config::{
     NativeToolsChoice, PluginConfig, read_config,
 };
 
-use super::{Plans, folder_of};
+use super::{PlanReadResult, folder_of};
 use crate::exit::UsageError;
 
 /// Reads the file that trusted layers include, and puts what it says beneath them.
 pub(super) fn read(
     layers: &mut Vec<ConfigLayer>,
-    plans: &mut Plans,
+    plans: &mut PlanReadResult,
 ) -> anyhow::Result<Option<(A2eHostFile, PathBuf)>> {
     let trusted = layers
         .iter()

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use toolpost_amplifier::{Include, ModuleId, ModuleKind, ModuleSource, PlannedModule};
 use toolpost_config::ModuleInstall;
-use toolpost_modules::{Fetcher, ModuleFetchPolicy, ModuleSetupProgress, Supply};
+use toolpost_modules::{Fetcher, ModuleFetchPolicy, ModuleSetupProgress, ModuleSupply};
 
 use super::CommandSettings;
-use crate::terminal::{self, Steps};
+use crate::terminal::{self, ProgressSteps};
 
 /// Bundles that build on bundles are fetched one after another.
 const MOST_ROUNDS: usize = 8;
@@ -37,14 +37,14 @@ pub(crate) async fn fetched_bundles(
         if missing.is_empty() {
             break;
         }
-        let supply = Supply {
+        let supply = ModuleSupply {
             reach: ModuleFetchPolicy::Online,
             ..settings.supply()?
         };
         let fetcher = Fetcher::new(Arc::new(supply));
         let mut fetched = 0;
         for include in missing {
-            let steps = Steps::begin("bundle");
+            let steps = ProgressSteps::begin("bundle");
             let mut show = |progress: ModuleSetupProgress| steps.show(&progress);
             match fetcher.fetch(&as_module(include), &mut show).await {
                 Ok(_) => fetched += 1,
@@ -77,13 +77,13 @@ pub(crate) async fn updated_bundles(
         if new.is_empty() {
             break;
         }
-        let supply = Supply {
+        let supply = ModuleSupply {
             reach: ModuleFetchPolicy::Online,
             ..settings.supply()?
         };
         let fetcher = Fetcher::new(Arc::new(supply));
         for include in new {
-            let steps = Steps::begin("bundle");
+            let steps = ProgressSteps::begin("bundle");
             let mut show = |progress: ModuleSetupProgress| steps.show(&progress);
             if let Err(failure) = fetcher.update(&as_module(&include), &mut show).await {
                 terminal::warn(format!("{}: {}", include.place, failure.message));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use toolpost_config::{
     A2eSection, AmplifierSection, ConfigFile, ConfigLayer, IncludeEntry, LayerTrust,
-    NetworkSection, RootAccess, RootEntry, RuleEntry, SandboxSection, Several,
+    NetworkSection, OneOrMany, RootAccess, RootEntry, RuleEntry, SandboxSection,
 };
 use toolpost_model::{Rule, RuleOrigin};
 
@@ -60,7 +60,7 @@ pub(super) fn flags(policy: &PolicyArgs) -> anyhow::Result<ConfigLayer> {
             ..A2eSection::default()
         },
         amplifier: AmplifierSection {
-            replace_native: Several::of(&policy.modules.replace_native).map(Into::into),
+            replace_native: OneOrMany::of(&policy.modules.replace_native).map(Into::into),
             ..AmplifierSection::default()
         },
         ..confines(&policy.confines)

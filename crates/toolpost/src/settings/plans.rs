@@ -14,7 +14,7 @@ use crate::environment;
 
 /// What reading plans came to.
 #[derive(Default)]
-pub(crate) struct Plans {
+pub(crate) struct PlanReadResult {
     /// Where bundles are that had to be fetched.
     cache: Option<PathBuf>,
     /// What somebody should know.
@@ -31,7 +31,7 @@ pub(crate) struct Plans {
     pub(crate) a2e_notices: Vec<ConfigNotice>,
 }
 
-impl Plans {
+impl PlanReadResult {
     pub(super) fn new(cache: Option<PathBuf>) -> Self {
         Self {
             cache,

@@ -44,9 +44,9 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
 
 /// A writer of log lines. Each line comes as one piece.
 #[derive(Clone)]
-pub(super) struct Clean<W>(pub(super) W);
+pub(super) struct RedactingWriter<W>(pub(super) W);
 
-impl<'a, W: MakeWriter<'a>> MakeWriter<'a> for Clean<W> {
+impl<'a, W: MakeWriter<'a>> MakeWriter<'a> for RedactingWriter<W> {
     type Writer = CleanWriter<W::Writer>;
 
     fn make_writer(&'a self) -> Self::Writer {

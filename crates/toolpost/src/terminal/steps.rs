@@ -8,11 +8,11 @@ use toolpost_serve::ModulesHandover;
 use super::printable;
 
 /// Work of several steps. Dropped, nothing of it stays on the terminal.
-pub(crate) struct Steps {
+pub(crate) struct ProgressSteps {
     bar: ProgressBar,
 }
 
-impl Steps {
+impl ProgressSteps {
     pub(crate) fn begin(what: &str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg}");
@@ -51,7 +51,7 @@ impl Steps {
     }
 }
 
-impl Drop for Steps {
+impl Drop for ProgressSteps {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

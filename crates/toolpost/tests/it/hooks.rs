@@ -7,7 +7,7 @@ mod hostile;
 use std::{cell::RefCell, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use toolpost_core::{Concern, Hook};
+use toolpost_core::{Hook, HookScope};
 use toolpost_model::{HookEvent, HookStanding, SandboxProfile};
 use toolpost_processes::{HookDeclaration, HookParts, Workspace, command_hooks};
 
@@ -18,7 +18,7 @@ fn hook(argv: &[&str]) -> HookDeclaration {
     HookDeclaration {
         name: "try".to_owned(),
         events: vec![HookEvent::Before],
-        concern: Concern::default(),
+        concern: HookScope::default(),
         argv: argv.iter().map(|word| (*word).to_owned()).collect(),
         standing: HookStanding::Guard,
         time_limit: Some(Duration::from_secs(50)),

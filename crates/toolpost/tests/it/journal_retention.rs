@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 use serde_json::Value;
-use toolpost_core::{Facets, Journal, Record, RecordKind, Strength};
+use toolpost_core::{AppendStrength, Facets, Journal, Record, RecordKind};
 use toolpost_model::{InvocationId, Outcome};
 use toolpost_store::{JournalOptions, SqliteJournal};
 
@@ -32,7 +32,7 @@ fn old_record(home: &Home, years: &[i16]) -> PathBuf {
     for year in years {
         let record = end(format!("{year}-06-01T00:00:00Z").parse().unwrap());
         runtime
-            .block_on(journal.append(record, Strength::Committed))
+            .block_on(journal.append(record, AppendStrength::Committed))
             .unwrap();
     }
     folder
@@ -219,7 +219,7 @@ fn kept_results_are_looked_for_beside_the_record() {
             ..end(at)
         };
         runtime
-            .block_on(journal.append(record, Strength::Committed))
+            .block_on(journal.append(record, AppendStrength::Committed))
             .unwrap();
     };
     append("2022-07-01T00:00:00Z".parse().unwrap());

@@ -11,8 +11,8 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use toolpost_model::{
-    BoxFuture, ClassFact, Companions, ConsultError, ConsultKind, ConsultQuestion, Declaration,
-    EffectClass, EffectOrigin, LoadingStrategy, LogLevel, ResultContent, SessionScope, Source,
+    BoxFuture, ClassFact, ConsultError, ConsultKind, ConsultQuestion, Declaration, EffectClass,
+    EffectOrigin, LoadingStrategy, LogLevel, ResultContent, SessionScope, Source, SourceCompanions,
     SourceError, SourceFeed, SourceNotice, SourceSession, ToolCall, ToolFailure, ToolId,
     ToolOutput, ToolProgress, WireNaming,
 };
@@ -111,7 +111,7 @@ impl Source for Fixture {
         Box::pin(std::future::ready(Ok(tools)))
     }
 
-    fn companions(&self) -> Arc<Companions> {
+    fn companions(&self) -> Arc<SourceCompanions> {
         let listed = |kind| {
             entries(&self.0.listed, kind)
                 .iter()
@@ -122,7 +122,7 @@ impl Source for Fixture {
         if self.0.more_prompts.load(Ordering::SeqCst) {
             prompts.push(json!({ "name": "test_added", "description": "Was not there before" }));
         }
-        Arc::new(Companions {
+        Arc::new(SourceCompanions {
             resources: listed("resources"),
             templates: listed("templates"),
             prompts,

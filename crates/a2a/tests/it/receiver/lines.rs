@@ -1,7 +1,7 @@
 //! The line protocol of AI SDK 4.
 
 use serde_json::{Value, json};
-use toolpost_a2a::{Receiver, Unreadable, V4Code, V4Line};
+use toolpost_a2a::{Receiver, UnreadableEventText, V4Code, V4Line};
 
 use super::{flying, with};
 
@@ -108,7 +108,10 @@ fn lines_and_json_are_told_apart() {
     let mut receiver = Receiver::default();
     for line in ["z:{}", "hello: you", "99:{}", "0:text", "9:{"] {
         let error = receiver.receive_line(line).unwrap_err();
-        assert!(matches!(error, Unreadable::Json(_)), "{line}: {error}");
+        assert!(
+            matches!(error, UnreadableEventText::Json(_)),
+            "{line}: {error}"
+        );
     }
     assert_eq!(receiver.held(), 0);
 }

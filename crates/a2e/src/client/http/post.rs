@@ -12,7 +12,7 @@ use crate::{
     Body, Message, ToolCancelRequest,
     client::{
         error::CallError,
-        router::{Parting, RouterEntryState},
+        router::{AbandonedRequestAction, RouterEntryState},
         wire,
     },
 };
@@ -106,7 +106,7 @@ impl HttpWire {
                 RouterEntryState::Waiting => {}
                 RouterEntryState::Abandoned(parting) => {
                     self.router.forget(id);
-                    if may_have_arrived_in.is_some() && parting == Parting::Cancel {
+                    if may_have_arrived_in.is_some() && parting == AbandonedRequestAction::Cancel {
                         self.cancel(id);
                     }
                     return;
@@ -174,8 +174,8 @@ impl HttpWire {
             RouterEntryState::Abandoned(parting) => {
                 self.router.forget(id);
                 match parting {
-                    Parting::Silent => {}
-                    Parting::Cancel => self.cancel(id),
+                    AbandonedRequestAction::Silent => {}
+                    AbandonedRequestAction::Cancel => self.cancel(id),
                 }
             }
         }

@@ -12,9 +12,9 @@ use super::{HttpClientSession, HttpWire, LONGEST_PAUSE, pause};
 use crate::{
     client::{
         notice::HostNotice,
-        router::{self, Router},
+        router::{self, AnswerRouter},
     },
-    sse::{Parser, Sse},
+    sse::{Sse, SseParser},
 };
 
 /// A host answers the request for a stream at once, whatever there is to say.
@@ -26,7 +26,7 @@ const GOOD: Duration = Duration::from_secs(1);
 
 pub(super) struct HostMessageStream {
     session: Arc<HttpClientSession>,
-    parser: Parser,
+    parser: SseParser,
     open: Option<OpenStreamResponse>,
     /// Tries since the last good stream.
     tries: u32,
@@ -49,7 +49,7 @@ impl HostMessageStream {
     pub(super) fn new(session: Arc<HttpClientSession>, message_limit: usize) -> Self {
         Self {
             session,
-            parser: Parser::new(message_limit),
+            parser: SseParser::new(message_limit),
             open: None,
             tries: 0,
             opened_before: false,
@@ -139,7 +139,7 @@ fn is_event_stream(response: &Response) -> bool {
 }
 
 /// Whether it was a comment.
-fn hear(router: &Router, sse: Sse<'_>) -> bool {
+fn hear(router: &AnswerRouter, sse: Sse<'_>) -> bool {
     match sse {
         Sse::Event(text) => router.receive(text),
         Sse::TooLong(head) => {

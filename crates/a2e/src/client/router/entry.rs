@@ -22,7 +22,7 @@ pub(crate) struct RouterEntry {
     pub(super) progress: RequestSendProgress,
     /// The message as it was sent, where it may have to be sent again.
     pub(super) text: Bytes,
-    pub(super) abandoned: Option<Parting>,
+    pub(super) abandoned: Option<AbandonedRequestAction>,
     /// Given back when the entry goes.
     _slot: Option<OwnedSemaphorePermit>,
 }
@@ -40,7 +40,7 @@ pub(crate) enum RequestSendProgress {
 
 /// What becomes of a request that nobody waits for any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parting {
+pub(crate) enum AbandonedRequestAction {
     /// It goes on.
     Silent,
     /// The host is asked to stop it.
@@ -53,7 +53,7 @@ pub(crate) enum RouterEntryState {
     /// Somebody waits for its answer.
     Waiting,
     /// Nobody does any more.
-    Abandoned(Parting),
+    Abandoned(AbandonedRequestAction),
     /// It is answered, or was forgotten.
     Over,
 }

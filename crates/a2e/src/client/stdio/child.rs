@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::within;
 use crate::client::{
     error::{CallError, HostDeparture},
-    router::Router,
+    router::AnswerRouter,
 };
 
 /// A child whose stdin was closed has so long before it is asked to end,
@@ -33,7 +33,7 @@ pub(super) async fn mind(
     mut child: Child,
     mut readers: ChildReaderTasks,
     stop: CancellationToken,
-    router: Arc<Router>,
+    router: Arc<AnswerRouter>,
 ) {
     let mut exit = tokio::select! {
         status = child.wait() => status.ok(),

@@ -14,7 +14,7 @@ pub(super) struct LineSplitter {
 
 /// One line, without its end.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Split<'a> {
+pub(super) enum SplitLine<'a> {
     /// All of it.
     Line(&'a [u8]),
     /// The beginning of one that is too long.
@@ -30,7 +30,7 @@ impl LineSplitter {
         }
     }
 
-    pub(super) fn feed(&mut self, mut piece: &[u8], each: &mut impl FnMut(Split<'_>)) {
+    pub(super) fn feed(&mut self, mut piece: &[u8], each: &mut impl FnMut(SplitLine<'_>)) {
         while let Some(end) = memchr::memchr(b'\n', piece) {
             let line = &piece[..end];
             let rest = &piece[end + 1..];
@@ -46,9 +46,9 @@ impl LineSplitter {
     }
 
     /// The input has ended; so has the last line.
-    pub(super) fn finish(&mut self, each: &mut impl FnMut(Split<'_>)) {
+    pub(super) fn finish(&mut self, each: &mut impl FnMut(SplitLine<'_>)) {
         if std::mem::take(&mut self.too_long) {
-            each(Split::TooLong(&self.pending));
+            each(SplitLine::TooLong(&self.pending));
         } else {
             whole(&self.pending, each);
         }
@@ -75,10 +75,10 @@ impl LineSplitter {
 }
 
 /// Empty lines say nothing.
-fn whole(line: &[u8], each: &mut impl FnMut(Split<'_>)) {
+fn whole(line: &[u8], each: &mut impl FnMut(SplitLine<'_>)) {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if !line.trim_ascii().is_empty() {
-        each(Split::Line(line));
+        each(SplitLine::Line(line));
     }
 }
 
@@ -90,9 +90,9 @@ mod tests {
 
     fn split(text: &[u8], cuts: &[usize], limit: usize) -> Vec<(bool, Vec<u8>)> {
         let mut found = Vec::new();
-        let mut each = |line: Split<'_>| match line {
-            Split::Line(line) => found.push((true, line.to_vec())),
-            Split::TooLong(head) => found.push((false, head.to_vec())),
+        let mut each = |line: SplitLine<'_>| match line {
+            SplitLine::Line(line) => found.push((true, line.to_vec())),
+            SplitLine::TooLong(head) => found.push((false, head.to_vec())),
         };
         let mut splitter = LineSplitter::new(limit);
         let mut rest = text;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Number, Value};
 
 use crate::{
-    ConfigScalar, LocatedValue, ParameterConfig, ParameterEntry, ParameterKind, ParameterType,
-    Position, error::ConfigComplaint, nearest::nearest, snippet::shown,
+    ConfigScalar, FilePosition, LocatedValue, ParameterConfig, ParameterEntry, ParameterKind,
+    ParameterType, error::ConfigComplaint, nearest::nearest, snippet::shown,
 };
 
 use super::is_name;
@@ -65,12 +65,12 @@ pub(super) fn check(
 struct ParameterEntryCheck<'a> {
     key: String,
     entry: &'a ParameterEntry,
-    at: Position,
+    at: FilePosition,
     complaints: &'a mut Vec<ConfigComplaint>,
 }
 
 impl ParameterEntryCheck<'_> {
-    fn complain(&mut self, at: Position, message: String, hint: Option<String>) {
+    fn complain(&mut self, at: FilePosition, message: String, hint: Option<String>) {
         self.complaints
             .push(ConfigComplaint::new(at, message).hint(hint));
     }

@@ -16,45 +16,45 @@ use crate::{
     invocation::{CallDeadline, MatchedBy, PipelineCall, ResolvedTool, patience},
     permission::{Account, ConsideredRule},
     record::{blobs::StoragePlace, persist},
-    scheduling::Outlook,
+    scheduling::SchedulingOutlook,
 };
 
 /// What each layer has to say. One that the call did not come to says nothing.
 #[derive(Clone, Debug, Serialize)]
-pub struct Layers {
+pub struct LayerExplanations {
     /// 1: which tool.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub declaration: Option<DeclarationLayer>,
+    pub declaration: Option<DeclarationExplanation>,
     /// 2: how it behaves, and who says so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub interface: Option<InterfaceLayer>,
+    pub interface: Option<InterfaceExplanation>,
     /// 3: whether it can be seen here.
-    pub surface: SurfaceLayer,
+    pub surface: SurfaceExplanation,
     /// 4: what was asked of it.
-    pub invocation: InvocationLayer,
+    pub invocation: InvocationExplanation,
     /// The hooks that would be asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookPlan>,
     /// 5: whether it may run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub permission: Option<PermissionLayer>,
+    pub permission: Option<PermissionExplanation>,
     /// 6: when it would run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub scheduling: Option<SchedulingLayer>,
+    pub scheduling: Option<SchedulingExplanation>,
     /// 7: how it would run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub execution: Option<ExecutionLayer>,
+    pub execution: Option<ExecutionExplanation>,
     /// 8: how much of its result would be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<ResultLayer>,
+    pub result: Option<ResultExplanation>,
     /// 9: what would be kept of a result that is larger, and where.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub persistence: Option<PersistenceLayer>,
+    pub persistence: Option<PersistenceExplanation>,
 }
 
 /// Which tool was meant.
 #[derive(Clone, Debug, Serialize)]
-pub struct DeclarationLayer {
+pub struct DeclarationExplanation {
     /// The tool.
     pub tool_id: ToolId,
     /// Its name on the wire.
@@ -69,7 +69,7 @@ pub struct DeclarationLayer {
 
 /// How the tool behaves, and who says so.
 #[derive(Clone, Debug, Serialize)]
-pub struct InterfaceLayer {
+pub struct InterfaceExplanation {
     /// Its class before any arguments are known.
     pub class: ClassFact,
     /// Who vouches for its class and its effects.
@@ -88,7 +88,7 @@ pub struct InterfaceLayer {
 
 /// Whether the tool can be seen.
 #[derive(Clone, Debug, Serialize)]
-pub struct SurfaceLayer {
+pub struct SurfaceExplanation {
     /// The surface that was looked at.
     pub id: SurfaceId,
     /// Whether it shows the tool.
@@ -100,7 +100,7 @@ pub struct SurfaceLayer {
 
 /// What was asked of the tool.
 #[derive(Clone, Debug, Serialize)]
-pub struct InvocationLayer {
+pub struct InvocationExplanation {
     /// What the schema and the tool's own checks say of the arguments.
     pub schema: SchemaVerdict,
     /// What does not fit, as the error's details have it.
@@ -146,7 +146,7 @@ pub struct HookPlan {
 
 /// Whether the call may run.
 #[derive(Clone, Debug, Serialize)]
-pub struct PermissionLayer {
+pub struct PermissionExplanation {
     /// What happens where no rule speaks.
     pub mode: PermissionMode,
     /// The rules that could have spoken, those that did first.
@@ -162,19 +162,19 @@ pub struct PermissionLayer {
 
 /// When the call would run.
 #[derive(Clone, Debug, Serialize)]
-pub struct SchedulingLayer {
+pub struct SchedulingExplanation {
     /// It needs no turn: it only looks at other calls.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unscheduled: bool,
     /// The scheduler as the call would find it now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub now: Option<Outlook>,
+    pub now: Option<SchedulingOutlook>,
     /// Why it could never have a turn from here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
 
-impl SchedulingLayer {
+impl SchedulingExplanation {
     /// Why the call would be refused if it came now.
     pub(super) fn refusal(&self) -> Option<&str> {
         let now = self.now.as_ref().and_then(|now| now.refused.as_deref());
@@ -184,7 +184,7 @@ impl SchedulingLayer {
 
 /// How the call would run.
 #[derive(Clone, Debug, Serialize)]
-pub struct ExecutionLayer {
+pub struct ExecutionExplanation {
     /// Where.
     pub kind: ExecutionKind,
     /// For how long, at most.
@@ -202,7 +202,7 @@ pub struct ExecutionLayer {
 
 /// What would become of the result.
 #[derive(Clone, Debug, Serialize)]
-pub struct ResultLayer {
+pub struct ResultExplanation {
     /// The largest text shown whole, in characters.
     pub inline_chars: usize,
     /// What becomes of a larger one.
@@ -211,7 +211,7 @@ pub struct ResultLayer {
 
 /// What would be kept of a result that is larger than may be shown.
 #[derive(Clone, Debug, Serialize)]
-pub struct PersistenceLayer {
+pub struct PersistenceExplanation {
     /// What becomes of it.
     pub strategy: PersistStrategy,
     /// How many of its characters are shown.
@@ -264,7 +264,7 @@ pub(super) fn of(
     visibility: Option<Visibility>,
     account: Account,
     error: Option<&ToolError>,
-) -> Layers {
+) -> LayerExplanations {
     let resolved = call.findings.resolved.as_ref();
     let entry = resolved.map(|resolved| &*resolved.entry);
     // Of a call that is denied there is no turn, no run and no result to tell of.
@@ -273,10 +273,10 @@ pub(super) fn of(
         .decision
         .as_ref()
         .is_some_and(|decision| decision.behavior != Behavior::Deny);
-    Layers {
+    LayerExplanations {
         declaration: entry.and_then(|entry| declaration(host, call, entry)),
         interface: entry.map(interface),
-        surface: SurfaceLayer {
+        surface: SurfaceExplanation {
             id: surface.id().clone(),
             visibility,
             why: seen(host, call, entry, visibility).to_owned(),
@@ -287,7 +287,7 @@ pub(super) fn of(
             .findings
             .decision
             .as_ref()
-            .map(|decision| PermissionLayer {
+            .map(|decision| PermissionExplanation {
                 mode: decision.mode,
                 considered: account.considered,
                 left_out: account.left_out,
@@ -309,8 +309,8 @@ fn declaration(
     host: &HostInner,
     call: &PipelineCall,
     entry: &CatalogEntry,
-) -> Option<DeclarationLayer> {
-    Some(DeclarationLayer {
+) -> Option<DeclarationExplanation> {
+    Some(DeclarationExplanation {
         tool_id: entry.id().clone(),
         name: entry.name().to_owned(),
         matched_by: call.matched_by()?,
@@ -319,9 +319,9 @@ fn declaration(
     })
 }
 
-fn interface(entry: &CatalogEntry) -> InterfaceLayer {
+fn interface(entry: &CatalogEntry) -> InterfaceExplanation {
     let interface = &entry.declaration().interface;
-    InterfaceLayer {
+    InterfaceExplanation {
         class: interface.safety.class,
         vouched_by: entry.origin,
         stated_by: entry.stated_by,
@@ -349,7 +349,7 @@ fn seen(
     }
 }
 
-fn invocation(call: &PipelineCall, error: Option<&ToolError>) -> InvocationLayer {
+fn invocation(call: &PipelineCall, error: Option<&ToolError>) -> InvocationExplanation {
     let reached = |stage: Stage| {
         call.progress
             .transitions
@@ -367,7 +367,7 @@ fn invocation(call: &PipelineCall, error: Option<&ToolError>) -> InvocationLayer
         Some(_) if reached(Stage::Parse) => SchemaVerdict::Unreadable,
         Some(_) | None => SchemaVerdict::NotChecked,
     };
-    InvocationLayer {
+    InvocationExplanation {
         schema,
         violations: violations.cloned(),
         arguments: call.inputs.observable.clone(),
@@ -376,28 +376,32 @@ fn invocation(call: &PipelineCall, error: Option<&ToolError>) -> InvocationLayer
     }
 }
 
-fn scheduling(host: &HostInner, call: &PipelineCall) -> Option<SchedulingLayer> {
+fn scheduling(host: &HostInner, call: &PipelineCall) -> Option<SchedulingExplanation> {
     let unscheduled = call.findings.effects.as_ref()?.unscheduled;
     let (now, refused) = match crate::scheduling::admit::look_ahead(host, call) {
         None => (None, None),
         Some(Ok(outlook)) => (Some(outlook), None),
         Some(Err(full)) => (None, Some(full.to_string())),
     };
-    Some(SchedulingLayer {
+    Some(SchedulingExplanation {
         unscheduled,
         now,
         refused,
     })
 }
 
-fn execution(host: &HostInner, call: &PipelineCall, resolved: &ResolvedTool) -> ExecutionLayer {
+fn execution(
+    host: &HostInner,
+    call: &PipelineCall,
+    resolved: &ResolvedTool,
+) -> ExecutionExplanation {
     let entry = &resolved.entry;
     let profile = &entry.declaration().interface.execution;
     let input = call.inputs.call.as_ref();
     let has_path_rules = host
         .engine(&call.session)
         .has_path_rules(call.session.principal());
-    ExecutionLayer {
+    ExecutionExplanation {
         kind: profile.kind,
         deadline: patience::time_left(host, call, entry)
             .ok()
@@ -415,15 +419,15 @@ fn execution(host: &HostInner, call: &PipelineCall, resolved: &ResolvedTool) -> 
     }
 }
 
-fn result(host: &HostInner, call: &PipelineCall) -> ResultLayer {
+fn result(host: &HostInner, call: &PipelineCall) -> ResultExplanation {
     let room = persist::room(host, call);
-    ResultLayer {
+    ResultExplanation {
         inline_chars: room.limit,
         strategy: room.strategy,
     }
 }
 
-fn persistence(host: &HostInner, call: &PipelineCall) -> PersistenceLayer {
+fn persistence(host: &HostInner, call: &PipelineCall) -> PersistenceExplanation {
     let room = persist::room(host, call);
     let not_kept = match room.strategy {
         PersistStrategy::Inline => Some("it is shown whole, however large it is"),
@@ -456,7 +460,7 @@ fn persistence(host: &HostInner, call: &PipelineCall) -> PersistenceLayer {
                 .collect(),
         }
     });
-    PersistenceLayer {
+    PersistenceExplanation {
         strategy: room.strategy,
         preview_chars: room.preview(),
         kept,

@@ -8,9 +8,9 @@ use toolpost_model::{
 };
 
 use crate::{
-    approval::{ApprovalAnswer, No, Yes},
+    approval::{ApprovalAnswer, ApprovalConsent, ApprovalRejection},
     record::{
-        body::{BodyPart, CallRecordBody, CallRequestBody, RecordedQuestion, VerdictBody},
+        body::{CallRecordBody, CallRequestBody, RecordBodyMember, RecordedQuestion, VerdictBody},
         journal::{RecordKind, RequestKey, StoredRecord},
     },
 };
@@ -25,12 +25,12 @@ pub(super) struct OpenCall {
     /// It had begun something that may have a side effect.
     pub(super) started: bool,
     /// The question it waits for.
-    pub(super) asks: Option<Asks>,
+    pub(super) asks: Option<UnfinishedQuestion>,
 }
 
 /// How a call asked.
 #[derive(Clone)]
-pub(super) struct Asks {
+pub(super) struct UnfinishedQuestion {
     pub(super) asked: RecordedQuestion,
     pub(super) decision: Decision,
     /// The files it would run, as they were.
@@ -90,7 +90,7 @@ impl VerdictBody {
         let ask_id = self.ask_id;
         let by = self.by.clone();
         match &self.verdict {
-            Verdict::Deny { feedback } => Some(ApprovalAnswer::No(No {
+            Verdict::Deny { feedback } => Some(ApprovalAnswer::No(ApprovalRejection {
                 ask_id,
                 by,
                 feedback: feedback.clone(),
@@ -100,7 +100,7 @@ impl VerdictBody {
                 let approves = self.approves?;
                 let arguments = arguments.clone();
                 let programs = self.programs.clone();
-                Some(ApprovalAnswer::Yes(Yes {
+                Some(ApprovalAnswer::Yes(ApprovalConsent {
                     ask_id,
                     by,
                     approves,
@@ -187,7 +187,7 @@ impl LeftBehind {
         if let Some(arguments) = way.arguments {
             replace_arguments(&mut call.call, arguments, way.redacted);
         }
-        let before = call.asks.replace(Asks {
+        let before = call.asks.replace(UnfinishedQuestion {
             asked,
             decision: decision.into_owned(),
             programs: way.programs.into_owned(),
@@ -237,7 +237,7 @@ impl LeftBehind {
 /// The arguments as hooks left them, in place of those the call came with. What the model sent stays known.
 fn replace_arguments(
     call: &mut CallRequestBody<'static>,
-    arguments: BodyPart<'static, Arguments>,
+    arguments: RecordBodyMember<'static, Arguments>,
     redacted: bool,
 ) {
     let before = call.arguments.replace(arguments);

@@ -1,10 +1,10 @@
 //! What would lead to another answer. Nothing is offered that was not tried.
 
 use serde::Serialize;
-use toolpost_model::{Behavior, PermissionMode, ReasonType, Remember, Rule, RuleOrigin};
+use toolpost_model::{Behavior, PermissionMode, ReasonType, RememberOffer, Rule, RuleOrigin};
 
 use super::super::{decision, policy::Policy, suggest};
-use crate::permission::evaluation::{Ground, Hearing, JudgementReport};
+use crate::permission::evaluation::{JudgementGround, JudgementReport, RuleEvaluation};
 
 /// A decision that stands on more rules than this is not undone rule by rule.
 const MOST_REMOVED: usize = 8;
@@ -84,7 +84,7 @@ impl DecisionAlternative {
 
 pub(super) fn of(
     policy: &Policy,
-    hearing: &Hearing<'_>,
+    hearing: &RuleEvaluation<'_>,
     verdict: &JudgementReport<'_>,
 ) -> Vec<DecisionAlternative> {
     let behavior = decision::behavior(policy, verdict);
@@ -97,8 +97,8 @@ pub(super) fn of(
     }
     changes.extend(without_rules(policy, hearing, verdict));
     match &verdict.decided.ground {
-        Ground::Rule(_) | Ground::Mode => {}
-        Ground::Delegated { heard, .. } => {
+        JudgementGround::Rule(_) | JudgementGround::Mode => {}
+        JudgementGround::Delegated { heard, .. } => {
             let name = heard
                 .rule
                 .delegate
@@ -110,8 +110,8 @@ pub(super) fn of(
                 format!("the authority{name} votes otherwise"),
             ));
         }
-        Ground::Said(reason) => changes.extend(said(reason.kind, hearing)),
-        Ground::Opaque { .. } => {
+        JudgementGround::Said(reason) => changes.extend(said(reason.kind, hearing)),
+        JudgementGround::Opaque { .. } => {
             let text = "write the call so that it can be told beforehand what it does";
             changes.push(DecisionAlternative::other(
                 DecisionAlternativeKind::Call,
@@ -127,14 +127,15 @@ pub(super) fn of(
 /// Takes away the rule that decides, and those that would decide in its place, until something else is decided.
 fn without_rules<'a>(
     policy: &'a Policy,
-    hearing: &Hearing<'a>,
+    hearing: &RuleEvaluation<'a>,
     verdict: &JudgementReport<'a>,
 ) -> Option<DecisionAlternative> {
     let behavior = decision::behavior(policy, verdict);
     let mut without: Vec<&'a Rule> = vec![verdict.decided.rule()?];
     loop {
         let again =
-            Hearing::open_without(policy, hearing.facts, hearing.parts, without.clone()).judge();
+            RuleEvaluation::open_without(policy, hearing.facts, hearing.parts, without.clone())
+                .judge();
         let then = decision::behavior(policy, &again);
         if then != behavior {
             let all: Vec<String> = without
@@ -164,7 +165,7 @@ fn without_rules<'a>(
 }
 
 /// What takes away a ground that is no rule.
-fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<DecisionAlternative> {
+fn said(kind: ReasonType, hearing: &RuleEvaluation<'_>) -> Vec<DecisionAlternative> {
     match kind {
         ReasonType::SafetyCheck => {
             let key = hearing
@@ -206,7 +207,7 @@ fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<DecisionAlternative> {
 /// A rule more: what would allow a call that asks, or deny one that runs.
 fn added_rule(
     policy: &Policy,
-    hearing: &Hearing<'_>,
+    hearing: &RuleEvaluation<'_>,
     verdict: &JudgementReport<'_>,
 ) -> Option<DecisionAlternative> {
     let behavior = decision::behavior(policy, verdict);
@@ -232,14 +233,14 @@ fn added_rule(
 /// What follows from more rules of the operator's, where that is something else.
 fn tried(
     policy: &Policy,
-    hearing: &Hearing<'_>,
+    hearing: &RuleEvaluation<'_>,
     lines: Vec<String>,
     now: Behavior,
 ) -> Option<DecisionAlternative> {
     let parse = |line: &String| Rule::parse(line, RuleOrigin::Cli, "a rule to try").ok();
     let rules: Option<Vec<Rule>> = lines.iter().map(parse).collect();
     let with = policy.with(&rules?).ok()?;
-    let again = Hearing::open(&with, hearing.facts, hearing.parts);
+    let again = RuleEvaluation::open(&with, hearing.facts, hearing.parts);
     let then = decision::behavior(&with, &again.judge());
     let quoted: Vec<String> = lines.iter().map(|line| format!("`{line}`")).collect();
     let what = if lines.len() == 1 {
@@ -258,11 +259,11 @@ fn tried(
 /// A rule that only counts as a person's remembered answer: it answers a rule that asks.
 fn answered(
     policy: &Policy,
-    hearing: &Hearing<'_>,
+    hearing: &RuleEvaluation<'_>,
     verdict: &JudgementReport<'_>,
 ) -> Option<DecisionAlternative> {
     let asks_always =
-        |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == Remember::Never;
+        |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == RememberOffer::Never;
     if verdict.decided.behavior != Behavior::Ask || verdict.matched.iter().any(asks_always) {
         return None;
     }
@@ -276,7 +277,7 @@ fn answered(
 }
 
 /// The nearest modes that decide otherwise: looser ones for a call that does not run, stricter ones for one that does.
-fn modes(policy: &Policy, hearing: &Hearing<'_>, now: Behavior) -> Vec<DecisionAlternative> {
+fn modes(policy: &Policy, hearing: &RuleEvaluation<'_>, now: Behavior) -> Vec<DecisionAlternative> {
     let place = |mode: PermissionMode| {
         PermissionMode::ALL
             .iter()
@@ -297,7 +298,7 @@ fn modes(policy: &Policy, hearing: &Hearing<'_>, now: Behavior) -> Vec<DecisionA
         };
         let then = decision::behavior(
             &with,
-            &Hearing::open(&with, hearing.facts, hearing.parts).judge(),
+            &RuleEvaluation::open(&with, hearing.facts, hearing.parts).judge(),
         );
         if !seen.contains(&then) {
             seen.push(then);

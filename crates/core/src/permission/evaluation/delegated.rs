@@ -2,13 +2,13 @@
 
 use toolpost_model::{Behavior, DelegatedVote, Rule, RuleRef, Selector};
 
-use super::{Ground, Hearing, OrderedRule, Votes};
+use super::{JudgementGround, OrderedRule, PartRules, RuleEvaluation};
 use crate::permission::{
     Delegation,
-    parts::{PermissionPart, Subject},
+    parts::{PartSubject, PermissionPart},
 };
 
-impl<'a> Hearing<'a> {
+impl<'a> RuleEvaluation<'a> {
     /// The vote of the authority that a rule delegates to.
     fn vote_of(&self, rule: &Rule) -> Option<&'a DelegatedVote> {
         let name = rule.delegate.as_ref()?;
@@ -33,8 +33,8 @@ impl<'a> Hearing<'a> {
     pub(super) fn delegated(
         &self,
         part: &PermissionPart,
-        votes: &Votes<'a>,
-    ) -> Option<(Behavior, Ground<'a>)> {
+        votes: &PartRules<'a>,
+    ) -> Option<(Behavior, JudgementGround<'a>)> {
         let mut strictest: Option<(Behavior, OrderedRule<'a>)> = None;
         for heard in votes.all().filter(|heard| heard.rule.delegate.is_some()) {
             let behavior = self.effect_of(heard.rule);
@@ -51,7 +51,7 @@ impl<'a> Hearing<'a> {
         let (behavior, heard) = strictest?;
         Some((
             behavior,
-            Ground::Delegated {
+            JudgementGround::Delegated {
                 heard,
                 vote: self.vote_of(heard.rule),
             },
@@ -78,14 +78,14 @@ impl<'a> Hearing<'a> {
         };
         part.opaque.is_none()
             && match &part.subject {
-                Subject::Command(command) => matcher.takes_command(Behavior::Allow, command),
-                Subject::Path {
+                PartSubject::Command(command) => matcher.takes_command(Behavior::Allow, command),
+                PartSubject::Path {
                     path,
                     access,
                     redirect,
                 } => !(of_tool && *redirect) && matcher.takes_path(Behavior::Allow, path, *access),
-                Subject::Request(request) => matcher.takes_request(Behavior::Allow, request),
-                Subject::Unread(..) | Subject::Whole => false,
+                PartSubject::Request(request) => matcher.takes_request(Behavior::Allow, request),
+                PartSubject::Unread(..) | PartSubject::Whole => false,
             }
     }
 

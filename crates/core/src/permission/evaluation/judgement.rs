@@ -9,13 +9,13 @@ use super::{super::policy::Policy, OrderedRule};
 /// What became of one part, or of the call as such.
 pub(in super::super) struct Judgement<'a> {
     pub(in super::super) behavior: Behavior,
-    pub(in super::super) ground: Ground<'a>,
+    pub(in super::super) ground: JudgementGround<'a>,
     /// The part's place among the parts; `None`: it is about the call as such.
     pub(in super::super) part: Option<usize>,
 }
 
 /// What a judgement stands on. The order is that in which grounds of one strictness are named.
-pub(in super::super) enum Ground<'a> {
+pub(in super::super) enum JudgementGround<'a> {
     Rule(OrderedRule<'a>),
     /// A rule delegates to an authority, and this is its vote. `None`: the authority was not asked, which denies.
     Delegated {
@@ -47,12 +47,12 @@ pub(in super::super) struct JudgementReport<'a> {
 impl<'a> Judgement<'a> {
     pub(super) fn outranks(&self, other: &Self) -> bool {
         let standing = |one: &Self| match &one.ground {
-            Ground::Rule(heard) => (0, Some(heard.standing())),
-            Ground::Said(_) => (1, None),
+            JudgementGround::Rule(heard) => (0, Some(heard.standing())),
+            JudgementGround::Said(_) => (1, None),
             // Behind a deny of any other ground: then the authority need not be asked.
-            Ground::Delegated { heard, .. } => (2, Some(heard.standing())),
-            Ground::Opaque { .. } => (3, None),
-            Ground::Mode => (4, None),
+            JudgementGround::Delegated { heard, .. } => (2, Some(heard.standing())),
+            JudgementGround::Opaque { .. } => (3, None),
+            JudgementGround::Mode => (4, None),
         };
         self.behavior > other.behavior
             || (self.behavior == other.behavior && standing(self) < standing(other))
@@ -60,17 +60,17 @@ impl<'a> Judgement<'a> {
 
     pub(super) fn again(&self) -> Self {
         let ground = match &self.ground {
-            Ground::Rule(heard) => Ground::Rule(*heard),
-            Ground::Delegated { heard, vote } => Ground::Delegated {
+            JudgementGround::Rule(heard) => JudgementGround::Rule(*heard),
+            JudgementGround::Delegated { heard, vote } => JudgementGround::Delegated {
                 heard: *heard,
                 vote: *vote,
             },
-            Ground::Said(reason) => Ground::Said(reason.clone()),
-            Ground::Opaque { why, guard } => Ground::Opaque {
+            JudgementGround::Said(reason) => JudgementGround::Said(reason.clone()),
+            JudgementGround::Opaque { why, guard } => JudgementGround::Opaque {
                 why: why.clone(),
                 guard,
             },
-            Ground::Mode => Ground::Mode,
+            JudgementGround::Mode => JudgementGround::Mode,
         };
         Self {
             behavior: self.behavior,
@@ -82,9 +82,11 @@ impl<'a> Judgement<'a> {
     /// The rule that it stands on, or that might speak of the part.
     pub(in super::super) fn rule(&self) -> Option<&'a Rule> {
         match &self.ground {
-            Ground::Rule(heard) | Ground::Delegated { heard, .. } => Some(heard.rule),
-            Ground::Opaque { guard, .. } => Some(*guard),
-            Ground::Said(_) | Ground::Mode => None,
+            JudgementGround::Rule(heard) | JudgementGround::Delegated { heard, .. } => {
+                Some(heard.rule)
+            }
+            JudgementGround::Opaque { guard, .. } => Some(*guard),
+            JudgementGround::Said(_) | JudgementGround::Mode => None,
         }
     }
 
@@ -98,19 +100,19 @@ impl<'a> Judgement<'a> {
     ) -> DecisionReason {
         let told = |rule: &Rule| format!("the rule `{rule}` ({})", rule.place);
         match &self.ground {
-            Ground::Rule(OrderedRule { rule, .. }) => DecisionReason {
+            JudgementGround::Rule(OrderedRule { rule, .. }) => DecisionReason {
                 kind: ReasonType::Rule,
                 text: rule.reason.clone().unwrap_or_else(|| told(rule)),
                 rule: Some(RuleRef::from(*rule)),
             },
-            Ground::Delegated { heard, vote } => delegated_reason(heard.rule, *vote),
-            Ground::Said(reason) => reason.clone(),
-            Ground::Opaque { why, guard } => DecisionReason {
+            JudgementGround::Delegated { heard, vote } => delegated_reason(heard.rule, *vote),
+            JudgementGround::Said(reason) => reason.clone(),
+            JudgementGround::Opaque { why, guard } => DecisionReason {
                 kind: ReasonType::Opaque,
                 text: format!("{why}, and {} might speak of it", told(guard)),
                 rule: Some(RuleRef::from(*guard)),
             },
-            Ground::Mode => {
+            JudgementGround::Mode => {
                 let mode = policy.mode;
                 let text = match self.behavior {
                     Behavior::Allow => format!("mode `{mode}` runs calls of class `{class}`"),

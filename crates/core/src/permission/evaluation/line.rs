@@ -4,14 +4,14 @@
 use toolpost_command::{SimpleCommand, SpelledIn};
 use toolpost_model::{ArgumentKind, Behavior, Rule};
 
-use super::{Hearing, OrderedRule, RuleLayer, Votes};
+use super::{OrderedRule, PartRules, RuleEvaluation, RuleLayer};
 use crate::permission::{
     index::RulePosition,
     matcher::Matcher,
-    parts::{PermissionPart, Subject},
+    parts::{PartSubject, PermissionPart},
 };
 
-impl<'a> Hearing<'a> {
+impl<'a> RuleEvaluation<'a> {
     /// Adds the allows that cover a command line to those of a piece of it.
     pub(super) fn add_allows_of_the_line(
         &self,
@@ -45,17 +45,18 @@ impl<'a> Hearing<'a> {
         let spelled = part.spelled_in?;
         let line = self.parts.all.get(spelled.command)?;
         match &line.subject {
-            Subject::Command(command) => Some((line, command, spelled)),
-            Subject::Path { .. } | Subject::Request(_) | Subject::Unread(..) | Subject::Whole => {
-                None
-            }
+            PartSubject::Command(command) => Some((line, command, spelled)),
+            PartSubject::Path { .. }
+            | PartSubject::Request(_)
+            | PartSubject::Unread(..)
+            | PartSubject::Whole => None,
         }
     }
 
     /// Whether an allow names what a part hides, so that nothing about it is open: in the part itself, or in a line
     /// that it is a piece of.
-    fn is_spelled(&self, part: &PermissionPart, votes: &Votes<'a>) -> bool {
-        let Subject::Command(command) = &part.subject else {
+    fn is_spelled(&self, part: &PermissionPart, votes: &PartRules<'a>) -> bool {
+        let PartSubject::Command(command) = &part.subject else {
             return false;
         };
         let spelled_by = |heard: &OrderedRule<'a>| {
@@ -82,7 +83,7 @@ impl<'a> Hearing<'a> {
     pub(super) fn hidden(
         &self,
         part: &PermissionPart,
-        votes: &Votes<'a>,
+        votes: &PartRules<'a>,
     ) -> Option<(String, &'a Rule)> {
         let why = part.hides.as_ref()?;
         let guard = self.guard(ArgumentKind::Command)?;

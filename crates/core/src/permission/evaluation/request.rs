@@ -6,7 +6,7 @@
 
 use toolpost_model::{Behavior, PermissionMode, Rule, Selector};
 
-use super::{Hearing, OrderedRule};
+use super::{OrderedRule, RuleEvaluation};
 
 /// The request in a sentence.
 pub(super) const TEXT: &str = "the tool itself asks for approval of every call";
@@ -33,7 +33,7 @@ impl<'a> NamingAllows<'a> {
     }
 }
 
-impl<'a> Hearing<'a> {
+impl<'a> RuleEvaluation<'a> {
     /// Whether a rule allows the tool of this call by its id, written out.
     pub(super) fn allows_by_id(&self, rule: &Rule) -> bool {
         let names = match &rule.selector {

@@ -13,7 +13,7 @@ use toolpost_model::{
     Visibility,
 };
 
-use super::{BodyPart, state_defaults};
+use super::{RecordBodyMember, state_defaults};
 use crate::{
     hooks::{InputMutation, OutputMutation},
     invocation::{CallDeadline, LateAnswer, MatchedBy, Milestone},
@@ -31,14 +31,14 @@ pub struct CallRecordBody<'a> {
     pub call: Option<CallRequestBody<'a>>,
     /// The tool, where one was found.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_id: Option<BodyPart<'a, ToolId>>,
+    pub tool_id: Option<RecordBodyMember<'a, ToolId>>,
     /// The surface its session saw.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub surface: Option<SurfaceId>,
     /// What it does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub effects: Option<BodyPart<'a, Effects>>,
+    pub effects: Option<RecordBodyMember<'a, Effects>>,
     /// What was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Cow<'a, Decision>>,
@@ -51,7 +51,7 @@ pub struct CallRecordBody<'a> {
     /// The arguments it asks, runs or ends with, where an earlier record has those it came with.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
-    pub arguments: Option<BodyPart<'a, Arguments>>,
+    pub arguments: Option<RecordBodyMember<'a, Arguments>>,
     /// A secret was taken out of these.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
@@ -61,15 +61,15 @@ pub struct CallRecordBody<'a> {
     /// Changes of its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<InputMutation>")]
-    pub mutations: Option<BodyPart<'a, [InputMutation]>>,
+    pub mutations: Option<RecordBodyMember<'a, [InputMutation]>>,
     /// Hooks that were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<HookRun>")]
-    pub hooks: Option<BodyPart<'a, [HookRun]>>,
+    pub hooks: Option<RecordBodyMember<'a, [HookRun]>>,
     /// Changes of its output.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<OutputMutation>")]
-    pub output_mutations: Option<BodyPart<'a, [OutputMutation]>>,
+    pub output_mutations: Option<RecordBodyMember<'a, [OutputMutation]>>,
     /// Stages with the microseconds from the request on.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schemars(with = "Vec<(Stage, u64)>")]
@@ -82,11 +82,11 @@ pub struct CallRecordBody<'a> {
     pub(crate) progress: Vec<Milestone>,
     /// What it met on its way, where nothing else tells.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub explain: Option<BodyPart<'a, CircumstancesBody<'a>>>,
+    pub explain: Option<RecordBodyMember<'a, CircumstancesBody<'a>>>,
     /// What came back; in `ended`.
     // The writer adds its text behind the others.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<BodyPart<'a, ToolResult>>,
+    pub result: Option<RecordBodyMember<'a, ToolResult>>,
 }
 
 /// What was asked for, by whom, from where.
@@ -98,11 +98,11 @@ pub struct CallRequestBody<'a> {
     /// The arguments, as others may see them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
-    pub arguments: Option<BodyPart<'a, Arguments>>,
+    pub arguments: Option<RecordBodyMember<'a, Arguments>>,
     /// What the model sent, where it was changed before this was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
-    pub model_arguments: Option<BodyPart<'a, Arguments>>,
+    pub model_arguments: Option<RecordBodyMember<'a, Arguments>>,
     /// The size of arguments that were not read.
     // There was no tool, or they were no JSON object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +114,7 @@ pub struct CallRequestBody<'a> {
     /// What is said of the sensitive ones among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<SensitiveArgument>")]
-    pub(crate) sensitive: Option<BodyPart<'a, [SensitiveArgument]>>,
+    pub(crate) sensitive: Option<RecordBodyMember<'a, [SensitiveArgument]>>,
     /// The call that made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<InvocationId>,
@@ -171,7 +171,7 @@ impl CallRequestBody<'_> {
 impl CallRecordBody<'_> {
     /// Why it did not succeed, where it ended so.
     pub(crate) fn error_class(&self) -> Option<ErrorClass> {
-        let ended: ResultHead = self.result.as_ref()?.read_as().ok()?;
+        let ended: RecordedResultFields = self.result.as_ref()?.read_as().ok()?;
         ended.error_class().ok()?
     }
 }
@@ -292,7 +292,7 @@ pub struct CallRecordHead<'a> {
     pub call: Option<CallRequestHead<'a>>,
     /// What came back; in `ended`.
     #[serde(default)]
-    pub result: Option<ResultHead>,
+    pub result: Option<RecordedResultFields>,
 }
 
 /// The same of a [`CallRequestBody`].
@@ -314,23 +314,23 @@ pub struct CallRequestHead<'a> {
 
 /// The same of a [`ToolResult`].
 #[derive(Debug, Deserialize)]
-pub struct ResultHead {
+pub struct RecordedResultFields {
     /// How it ended.
     pub outcome: Outcome,
     #[serde(default)]
-    error: Option<BodyPart<'static, ErrorHead>>,
+    error: Option<RecordBodyMember<'static, RecordedErrorFields>>,
     #[serde(default)]
-    timings: Option<BodyPart<'static, Timings>>,
+    timings: Option<RecordBodyMember<'static, Timings>>,
     #[serde(default)]
-    artifacts: Option<BodyPart<'static, [ArtifactRef]>>,
+    artifacts: Option<RecordBodyMember<'static, [ArtifactRef]>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct ErrorHead {
+struct RecordedErrorFields {
     class: ErrorClass,
 }
 
-impl ResultHead {
+impl RecordedResultFields {
     /// Where the time went.
     pub fn timings(&self) -> serde_json::Result<Timings> {
         let missing = || serde_json::Error::missing_field("timings");
@@ -339,19 +339,31 @@ impl ResultHead {
 
     /// What is kept of it.
     pub fn artifacts(&self) -> serde_json::Result<Vec<ArtifactRef>> {
-        let listed = self.artifacts.as_ref().map(BodyPart::read).transpose();
+        let listed = self
+            .artifacts
+            .as_ref()
+            .map(RecordBodyMember::read)
+            .transpose();
         listed.map(Option::unwrap_or_default)
     }
 
     /// The contents of what is kept of it.
     pub fn contents(&self) -> serde_json::Result<Vec<NamedContent>> {
-        let listed = self.artifacts.as_ref().map(BodyPart::read_as).transpose();
+        let listed = self
+            .artifacts
+            .as_ref()
+            .map(RecordBodyMember::read_as)
+            .transpose();
         listed.map(Option::unwrap_or_default)
     }
 
     /// Why it did not succeed.
     pub fn error_class(&self) -> serde_json::Result<Option<ErrorClass>> {
-        let error: Option<ErrorHead> = self.error.as_ref().map(BodyPart::read_as).transpose()?;
+        let error: Option<RecordedErrorFields> = self
+            .error
+            .as_ref()
+            .map(RecordBodyMember::read_as)
+            .transpose()?;
         Ok(error.map(|error| error.class))
     }
 }

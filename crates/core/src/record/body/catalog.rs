@@ -38,7 +38,7 @@ pub struct CatalogBody<D = Vec<DeclaredTool>> {
     pub unavailable: Vec<SourceProblem>,
     /// It is told again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restated: Option<Restatement>,
+    pub restated: Option<CatalogRestatement>,
 }
 
 /// Body of `surface`.
@@ -71,7 +71,7 @@ pub struct SurfaceBody {
     pub blocked: Vec<BlockedTool>,
     /// It is told again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restated: Option<Restatement>,
+    pub restated: Option<CatalogRestatement>,
 }
 
 /// A tool that a surface does not show.
@@ -112,7 +112,7 @@ impl SurfaceBody {
 /// A catalog or a surface that is told again, so that it outlives the records around it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Restated")]
-pub struct Restatement {
+pub struct CatalogRestatement {
     /// The record that told it first.
     pub seq: u64,
     /// When that was.
@@ -147,5 +147,5 @@ pub struct RestatableHead {
     /// Of a surface: the catalog it looks at.
     pub catalog: String,
     /// It is told again.
-    pub restated: Option<Restatement>,
+    pub restated: Option<CatalogRestatement>,
 }

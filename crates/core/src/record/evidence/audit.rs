@@ -9,7 +9,7 @@ use toolpost_model::{ErrorClass, InvocationId};
 
 use super::{ExportError, read};
 use crate::record::{
-    body::{CallRecordBody, CallRequestBody, ResultHead},
+    body::{CallRecordBody, CallRequestBody, RecordedResultFields},
     journal::{RecordKind, StoredRecord},
 };
 
@@ -58,7 +58,7 @@ impl AuditExport {
         let Some(begun) = self.open.remove(&id) else {
             return Ok(());
         };
-        let ended: ResultHead = result.read_as().map_err(ExportError::of(row))?;
+        let ended: RecordedResultFields = result.read_as().map_err(ExportError::of(row))?;
         let error = ended.error_class().map_err(ExportError::of(row))?;
         let timings = ended.timings().map_err(ExportError::of(row))?;
         let arguments = begun.call.arguments.as_ref().map(|part| part.text().len());

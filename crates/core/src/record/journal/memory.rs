@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId};
 
 use super::{
-    Journal, JournalError, JournalHead, Record, RecordKind, StoredRecord, Strength, chain,
+    AppendStrength, Journal, JournalError, JournalHead, Record, RecordKind, StoredRecord, chain,
 };
 use crate::record::{
     facets::Facets,
@@ -19,7 +19,7 @@ use crate::record::{
 /// one on disk; only what dies with the process differs.
 #[derive(Default)]
 pub struct MemoryJournal {
-    rows: Mutex<Rows>,
+    rows: Mutex<MemoryJournalRows>,
 }
 
 /// One record, and what it is looked for by.
@@ -29,7 +29,7 @@ struct MemoryJournalRow {
 }
 
 #[derive(Default)]
-struct Rows {
+struct MemoryJournalRows {
     all: Vec<MemoryJournalRow>,
     /// How many there were before the first of `all`, and the hash of the last of them.
     removed: u64,
@@ -38,7 +38,7 @@ struct Rows {
     by_request: HashMap<(SessionId, RequestId), u64>,
 }
 
-impl Rows {
+impl MemoryJournalRows {
     fn last(&self) -> u64 {
         self.removed + self.all.len() as u64
     }
@@ -141,7 +141,11 @@ fn ready<'a, T: Send + 'a>(answer: T) -> BoxFuture<'a, Result<T, JournalError>> 
 }
 
 impl Journal for MemoryJournal {
-    fn append(&self, record: Record, _: Strength) -> BoxFuture<'_, Result<u64, JournalError>> {
+    fn append(
+        &self,
+        record: Record,
+        _: AppendStrength,
+    ) -> BoxFuture<'_, Result<u64, JournalError>> {
         ready(self.rows.lock().append(record))
     }
 

@@ -94,7 +94,7 @@ enum OpenTo {
 }
 
 /// A text within JSON, without its quotes.
-struct Literal {
+struct JsonStringSpan {
     at: Range<usize>,
     open: OpenTo,
 }
@@ -133,7 +133,7 @@ fn open(frame: Option<&JsonRedactionFrame<'_>>) -> OpenTo {
 }
 
 /// The texts of JSON that is known to be JSON, in their order.
-fn literals(json: &str) -> Vec<Literal> {
+fn literals(json: &str) -> Vec<JsonStringSpan> {
     let bytes = json.as_bytes();
     let mut found = Vec::new();
     let mut frames = Vec::<JsonRedactionFrame<'_>>::new();
@@ -189,7 +189,7 @@ fn literals(json: &str) -> Vec<Literal> {
                         open => open,
                     },
                 };
-                found.push(Literal { at: text, open });
+                found.push(JsonStringSpan { at: text, open });
             }
             _ => {}
         }
@@ -215,12 +215,12 @@ fn end_of_text(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// The text that a place lies in, or the next.
-fn text_at(literals: &[Literal], at: usize) -> Option<&Literal> {
+fn text_at(literals: &[JsonStringSpan], at: usize) -> Option<&JsonStringSpan> {
     literals.get(literals.partition_point(|literal| literal.at.end <= at))
 }
 
 /// Whether what was found may be taken out: it lies within one text, and that may be changed.
-fn may_go(finding: &SecretFinding, is_own: bool, literals: &[Literal]) -> bool {
+fn may_go(finding: &SecretFinding, is_own: bool, literals: &[JsonStringSpan]) -> bool {
     let Some(literal) = text_at(literals, finding.start) else {
         return false;
     };
@@ -237,7 +237,7 @@ fn may_go(finding: &SecretFinding, is_own: bool, literals: &[Literal]) -> bool {
 fn on_characters(
     mut found: Vec<SecretFinding>,
     bytes: &[u8],
-    literals: &[Literal],
+    literals: &[JsonStringSpan],
 ) -> Vec<SecretFinding> {
     found.sort_by_key(|finding| (finding.start, std::cmp::Reverse(finding.end)));
     let mut joined: Vec<SecretFinding> = Vec::new();

@@ -14,8 +14,8 @@ use serde_json::Value;
 use super::{
     ARGUMENT, MIN_SECRET, RedactionWindow, Redactor, SecretFinding,
     patterns::PATTERNS,
-    runs::Runs,
-    shape::{self, Pattern, SecretMatch},
+    runs::ByteRuns,
+    shape::{self, SecretMatch, SecretPattern},
     torn::{self, DumpedValue},
 };
 
@@ -29,9 +29,9 @@ const LEAD: usize = 3;
 /// Knows the host's own secrets by value, and those of well-known providers by their shape.
 pub struct KnownSecrets {
     /// Where a head may begin.
-    leads: Leads,
+    leads: SecretLeadSet,
     /// What may stand where a head begins with a byte.
-    by_first: Vec<Vec<Lead>>,
+    by_first: Vec<Vec<SecretLead>>,
     /// The values themselves, where they are one call's.
     texts: Vec<String>,
     /// The values themselves, for dumps.
@@ -39,9 +39,9 @@ pub struct KnownSecrets {
 }
 
 /// A bit for each three bytes with which a head begins, by their hash.
-struct Leads(Box<[u64; 1 << 10]>);
+struct SecretLeadSet(Box<[u64; 1 << 10]>);
 
-impl Leads {
+impl SecretLeadSet {
     fn of<'a>(heads: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut bits = Box::new([0; 1 << 10]);
         let mut mark = |bytes: [u8; LEAD]| {
@@ -92,7 +92,7 @@ impl Leads {
 }
 
 /// A head, and what it leads to.
-struct Lead {
+struct SecretLead {
     head: Box<[u8]>,
     to: SecretLeadTarget,
 }
@@ -116,7 +116,7 @@ enum SecretLeadTarget {
     /// Any value in the columns of a dump.
     Dump,
     Pattern {
-        pattern: &'static Pattern,
+        pattern: &'static SecretPattern,
         kind: Arc<str>,
     },
     PrivateKey(Arc<str>),
@@ -134,14 +134,14 @@ impl KnownSecrets {
     /// would blot out ordinary words. In a kind, whatever is not a lower-case letter, a digit or `_` becomes `_`.
     pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let (mut leads, dumped) = values(secrets);
-        leads.extend(PATTERNS.iter().map(|pattern| Lead {
+        leads.extend(PATTERNS.iter().map(|pattern| SecretLead {
             head: pattern.head.as_bytes().into(),
             to: SecretLeadTarget::Pattern {
                 pattern,
                 kind: pattern.kind.into(),
             },
         }));
-        leads.push(Lead {
+        leads.push(SecretLead {
             head: (*b"-----BEG").into(),
             to: SecretLeadTarget::PrivateKey("private_key".into()),
         });
@@ -163,21 +163,21 @@ impl KnownSecrets {
         &self.texts
     }
 
-    fn of(mut leads: Vec<Lead>, dumped: Vec<DumpedValue>) -> Self {
-        leads.push(Lead {
+    fn of(mut leads: Vec<SecretLead>, dumped: Vec<DumpedValue>) -> Self {
+        leads.push(SecretLead {
             head: (*b"[redacte").into(),
             to: SecretLeadTarget::Mark,
         });
         let dump_heads: Vec<_> = torn::dump_heads().filter(|_| !dumped.is_empty()).collect();
         let heads = leads.iter().map(|lead| &*lead.head);
-        let bits = Leads::of(heads.chain(dump_heads.iter().map(<[u8; 3]>::as_slice)));
+        let bits = SecretLeadSet::of(heads.chain(dump_heads.iter().map(<[u8; 3]>::as_slice)));
         if !dumped.is_empty() {
-            leads.push(Lead {
+            leads.push(SecretLead {
                 head: torn::DUMP_HEAD.into(),
                 to: SecretLeadTarget::Dump,
             });
         }
-        let mut by_first: Vec<Vec<Lead>> = Vec::new();
+        let mut by_first: Vec<Vec<SecretLead>> = Vec::new();
         by_first.resize_with(256, Vec::new);
         for lead in leads {
             if let Some(&first) = lead.head.first() {
@@ -192,7 +192,7 @@ impl KnownSecrets {
         }
     }
 
-    fn beginning(&self, rest: &[u8]) -> &[Lead] {
+    fn beginning(&self, rest: &[u8]) -> &[SecretLead] {
         rest.first()
             .map_or(&[], |&first| &self.by_first[usize::from(first)])
     }
@@ -203,7 +203,7 @@ impl KnownSecrets {
         &self,
         window: RedactionWindow<'_>,
         at: usize,
-        runs: &mut Runs,
+        runs: &mut ByteRuns,
         found: &mut Vec<SecretFinding>,
     ) -> Option<usize> {
         let rest = &window.bytes[at..];
@@ -268,7 +268,7 @@ impl KnownSecrets {
     pub(super) fn search(
         &self,
         window: RedactionWindow<'_>,
-        runs: &mut Runs,
+        runs: &mut ByteRuns,
         found: &mut Vec<SecretFinding>,
     ) -> usize {
         let bytes = window.bytes;
@@ -287,7 +287,7 @@ impl KnownSecrets {
         // A head that is shorter than what is looked at may be there as a whole.
         let begins = |place: &usize| {
             let rest = &bytes[*place..];
-            let may_begin = |lead: &Lead| {
+            let may_begin = |lead: &SecretLead| {
                 lead.head.starts_with(rest) || (rest.len() < LEAD && rest.starts_with(&lead.head))
             };
             self.beginning(rest).iter().any(may_begin)
@@ -298,7 +298,7 @@ impl KnownSecrets {
 
 impl Redactor for KnownSecrets {
     fn find(&self, window: RedactionWindow<'_>, found: &mut Vec<SecretFinding>) -> usize {
-        self.search(window, &mut Runs::default(), found)
+        self.search(window, &mut ByteRuns::default(), found)
     }
 }
 
@@ -320,7 +320,7 @@ fn value(window: RedactionWindow<'_>, at: usize, head: usize, rest: &[u8]) -> Se
 /// The forms of every value, each split into its head and the rest, and the values themselves.
 fn values<'a>(
     secrets: impl IntoIterator<Item = (&'a str, &'a str)>,
-) -> (Vec<Lead>, Vec<DumpedValue>) {
+) -> (Vec<SecretLead>, Vec<DumpedValue>) {
     let mut kinds: HashMap<Vec<u8>, Arc<str>> = HashMap::new();
     let mut leads = Vec::new();
     let mut dumped = Vec::new();
@@ -347,7 +347,7 @@ fn values<'a>(
                     continue;
                 }
                 let (head, rest) = form.split_at(HEAD);
-                leads.push(Lead {
+                leads.push(SecretLead {
                     head: head.into(),
                     to: SecretLeadTarget::Value {
                         rest: rest.into(),
@@ -362,7 +362,7 @@ fn values<'a>(
 }
 
 /// What leads to the forms that tear a value apart.
-fn torn_leads(value: &str, kind: &Arc<str>) -> Vec<Lead> {
+fn torn_leads(value: &str, kind: &Arc<str>) -> Vec<SecretLead> {
     let bytes = value.as_bytes();
     let [lower, upper] = hexadecimal(bytes);
     let in_base64 = (0..3)
@@ -370,7 +370,7 @@ fn torn_leads(value: &str, kind: &Arc<str>) -> Vec<Lead> {
         .map(|[standard, _]| standard);
     let mut leads = Vec::new();
     for letters in in_base64.chain([lower, upper]) {
-        leads.extend(torn::broken_tails(&letters).map(|tail| Lead {
+        leads.extend(torn::broken_tails(&letters).map(|tail| SecretLead {
             head: tail[..torn::HEAD_LETTERS].into(),
             to: SecretLeadTarget::Broken {
                 letters: tail.into(),
@@ -379,13 +379,17 @@ fn torn_leads(value: &str, kind: &Arc<str>) -> Vec<Lead> {
         }));
     }
     let value: Arc<str> = value.into();
-    leads.extend(torn::escaped_heads(&value).into_iter().map(|head| Lead {
-        head: head.into(),
-        to: SecretLeadTarget::Escaped {
-            value: Arc::clone(&value),
-            kind: Arc::clone(kind),
-        },
-    }));
+    leads.extend(
+        torn::escaped_heads(&value)
+            .into_iter()
+            .map(|head| SecretLead {
+                head: head.into(),
+                to: SecretLeadTarget::Escaped {
+                    value: Arc::clone(&value),
+                    kind: Arc::clone(kind),
+                },
+            }),
+    );
     leads
 }
 

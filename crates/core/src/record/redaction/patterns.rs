@@ -1,9 +1,9 @@
 //! Secrets that are known by their shape. Each begins with letters that nothing else begins with, or is announced by
 //! words that say what follows; a shape that would also fit hashes, ids or placeholders is not here.
 
-use super::shape::{Class, Pattern, RedactedPatternPart, SecretBody, SecretPatternStep};
+use super::shape::{ByteClass, RedactedPatternPart, SecretBody, SecretPattern, SecretPatternStep};
 
-const fn body(of: Class, least: usize) -> SecretBody {
+const fn body(of: ByteClass, least: usize) -> SecretBody {
     SecretBody {
         of,
         least,
@@ -13,8 +13,13 @@ const fn body(of: Class, least: usize) -> SecretBody {
 }
 
 /// A token whose first letters say whose it is.
-const fn token(kind: &'static str, head: &'static str, of: Class, least: usize) -> Pattern {
-    Pattern {
+const fn token(
+    kind: &'static str,
+    head: &'static str,
+    of: ByteClass,
+    least: usize,
+) -> SecretPattern {
+    SecretPattern {
         kind,
         head,
         steps: &[],
@@ -28,10 +33,10 @@ const fn longer(
     kind: &'static str,
     head: &'static str,
     steps: &'static [SecretPatternStep],
-    of: Class,
+    of: ByteClass,
     least: usize,
-) -> Pattern {
-    Pattern {
+) -> SecretPattern {
+    SecretPattern {
         kind,
         head,
         steps,
@@ -46,8 +51,8 @@ const fn announced(
     head: &'static str,
     steps: &'static [SecretPatternStep],
     body: SecretBody,
-) -> Pattern {
-    Pattern {
+) -> SecretPattern {
+    SecretPattern {
         kind,
         head,
         steps,
@@ -92,7 +97,7 @@ const AWS_SECRET: SecretBody = SecretBody {
 };
 
 /// Every shape. A head may lead several.
-pub(super) const PATTERNS: &[Pattern] = &[
+pub(super) const PATTERNS: &[SecretPattern] = &[
     token("aws", "AKIA", in_base32, 16),
     token("aws", "ASIA", in_base32, 16),
     token("aws", "ABIA", in_base32, 16),
@@ -166,7 +171,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
     token("stripe", "rk_live_", is_alphanumeric, 16),
     token("stripe", "rk_test_", is_alphanumeric, 16),
     token("stripe", "whsec_", in_base64, 24),
-    Pattern {
+    SecretPattern {
         body: SecretBody {
             proof: has_all_cases,
             ..body(is_alphanumeric, 48)
@@ -230,7 +235,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         &[SecretPatternStep::Text(&["cessKey="])],
         body(in_base64, 40),
     ),
-    Pattern {
+    SecretPattern {
         body: SecretBody {
             proof: has_all_cases,
             ..body(is_alphanumeric, 34)

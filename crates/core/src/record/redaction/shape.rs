@@ -5,14 +5,14 @@
 
 use super::{
     RedactionWindow,
-    runs::{ENDING, Runs},
+    runs::{ByteRuns, ENDING},
 };
 
 /// No secret by its shape is longer; what is, is taken out up to here.
 const LONGEST: usize = 16 << 10;
 
 /// Which bytes something is made of.
-pub(super) type Class = fn(u8) -> bool;
+pub(super) type ByteClass = fn(u8) -> bool;
 
 /// What a look at one place tells.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) enum SecretPatternStep {
     Text(&'static [&'static str]),
     /// So many bytes of a class.
     Run {
-        of: Class,
+        of: ByteClass,
         least: usize,
         most: usize,
     },
@@ -52,7 +52,7 @@ pub(super) enum RedactedPatternPart {
 
 /// What the secret itself is made of.
 pub(super) struct SecretBody {
-    pub(super) of: Class,
+    pub(super) of: ByteClass,
     pub(super) least: usize,
     /// Looked at with the first bytes of the body, at most [`PROOF`] of them: what a placeholder does not have.
     pub(super) proof: fn(&[u8]) -> bool,
@@ -66,7 +66,7 @@ pub(super) const PROOF: usize = 48;
 const MOST_BEFORE: usize = 256;
 
 /// The shape of one provider's secret.
-pub(super) struct Pattern {
+pub(super) struct SecretPattern {
     pub(super) kind: &'static str,
     /// The letters that lead it; at most [`HEAD`](super::known::HEAD) bytes.
     pub(super) head: &'static str,
@@ -75,13 +75,13 @@ pub(super) struct Pattern {
     pub(super) taken: RedactedPatternPart,
 }
 
-impl Pattern {
+impl SecretPattern {
     /// Looks at a place where the head stands.
     pub(super) fn look(
         &self,
         window: RedactionWindow<'_>,
         at: usize,
-        runs: &mut Runs,
+        runs: &mut ByteRuns,
     ) -> SecretMatch {
         let mut place = at + self.head.len();
         for step in self.steps {
@@ -125,7 +125,7 @@ impl SecretBody {
         &self,
         window: RedactionWindow<'_>,
         at: usize,
-        runs: &mut Runs,
+        runs: &mut ByteRuns,
     ) -> Result<usize, SecretMatch> {
         let rest = &window.bytes[at..];
         let is_last = window.is_last;
@@ -153,7 +153,7 @@ impl SecretBody {
 }
 
 /// How many bytes of a class stand at the beginning, up to `most`.
-fn run(bytes: &[u8], of: Class, most: usize) -> usize {
+fn run(bytes: &[u8], of: ByteClass, most: usize) -> usize {
     bytes
         .iter()
         .take(most)
@@ -204,7 +204,11 @@ pub(super) fn mark(window: RedactionWindow<'_>, at: usize) -> SecretMatch {
 
 /// A private key in PEM, at a place where its first letters stand: from its first line to its last, or to where
 /// something stands that is in no such key. Line numbers, quotes of mail and escaped line ends may stand within.
-pub(super) fn private_key(window: RedactionWindow<'_>, at: usize, runs: &mut Runs) -> SecretMatch {
+pub(super) fn private_key(
+    window: RedactionWindow<'_>,
+    at: usize,
+    runs: &mut ByteRuns,
+) -> SecretMatch {
     /// Headers of an encrypted key may come before its first line.
     const FIRST_LINE_WITHIN: usize = 512;
     const LINE: usize = 24;

@@ -6,7 +6,7 @@ use toolpost_model::{
     ErrorClass, Outcome, Recoverability, RetryGuidance, Stage, Timings, ToolError, ToolResult,
 };
 
-use super::{GivenCall, Pace, ReplayMiss};
+use super::{GivenCall, ReplayMiss, ReplayPace};
 use crate::{
     call::{CallMode, StageExit, lost_its_way},
     host::HostInner,
@@ -43,8 +43,8 @@ pub(crate) async fn answer(host: &HostInner, call: &mut PipelineCall, way: CallM
         Err(unrecorded) => return StageExit::End(not_recorded(unrecorded)),
     };
     let paced = match played.pace {
-        Pace::AtOnce => false,
-        Pace::AsRecorded => true,
+        ReplayPace::AtOnce => false,
+        ReplayPace::AsRecorded => true,
     };
     if paced
         && played.took > QUICK

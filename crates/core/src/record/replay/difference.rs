@@ -13,7 +13,7 @@ const CHARS_BEFORE: usize = 30;
 
 /// One place where two calls differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Difference {
+pub(crate) struct CallDifference {
     /// The place, as a JSON pointer; empty for the arguments as a whole.
     pub(crate) at: String,
     /// What was recorded there.
@@ -25,18 +25,18 @@ pub(crate) struct Difference {
 }
 
 /// Every place where given arguments are not the recorded ones.
-pub(crate) fn between(recorded: &Value, given: &Value) -> Vec<Difference> {
+pub(crate) fn between(recorded: &Value, given: &Value) -> Vec<CallDifference> {
     let mut found = Vec::new();
     collect(recorded, given, &mut String::new(), &mut found);
     found
 }
 
-fn collect(recorded: &Value, given: &Value, at: &mut String, found: &mut Vec<Difference>) {
+fn collect(recorded: &Value, given: &Value, at: &mut String, found: &mut Vec<CallDifference>) {
     if input::fits(recorded, given) {
         return;
     }
     let mut inner =
-        |key: &str, one: Option<&Value>, other: Option<&Value>, found: &mut Vec<Difference>| {
+        |key: &str, one: Option<&Value>, other: Option<&Value>, found: &mut Vec<CallDifference>| {
             let length = at.len();
             at.push('/');
             at.push_str(&key.replace('~', "~0").replace('/', "~1"));
@@ -44,7 +44,7 @@ fn collect(recorded: &Value, given: &Value, at: &mut String, found: &mut Vec<Dif
                 (Some(one), Some(other)) => collect(one, other, at, found),
                 (one, other) => {
                     let short = |value: &Value| shown(&value.to_string(), 0);
-                    found.push(Difference {
+                    found.push(CallDifference {
                         at: at.clone(),
                         recorded: one.map(short),
                         given: other.map(short),
@@ -77,7 +77,7 @@ fn collect(recorded: &Value, given: &Value, at: &mut String, found: &mut Vec<Dif
                 .count();
             let recorded = Some(shown(&one, same));
             let given = Some(shown(&other, same));
-            found.push(Difference {
+            found.push(CallDifference {
                 at: at.clone(),
                 recorded,
                 given,
@@ -104,7 +104,7 @@ fn shown(text: &str, same: usize) -> String {
 }
 
 /// The differences as lines: `-` was recorded, `+` was asked for.
-pub(crate) fn told(differences: &[Difference]) -> String {
+pub(crate) fn told(differences: &[CallDifference]) -> String {
     let mut text = String::new();
     for difference in differences.iter().take(MOST_SHOWN) {
         let at = if difference.at.is_empty() {

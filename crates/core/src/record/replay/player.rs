@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use toolpost_model::{InvocationId, ModelInput, Timings, ToolId, ToolResult};
 
 use super::{
-    Cassette, CassetteCall, CassetteError, CassetteEvent, Difference, Matching, Pace,
-    ReplayOptions, difference, ids, input,
+    CallDifference, Cassette, CassetteCall, CassetteError, CassetteEvent, ReplayMatching,
+    ReplayOptions, ReplayPace, difference, ids, input,
 };
 
 /// So many recorded calls of a tool are looked at for the one that is most like a call that was not recorded.
@@ -18,7 +18,7 @@ const LOOKED_AT: usize = 500;
 const NAMES_TOLD: usize = 8;
 
 /// Answers from a cassette.
-pub(crate) struct Player {
+pub(crate) struct CassettePlayer {
     options: ReplayOptions,
     calls: Vec<RecordedAnswer>,
     /// The tools that were found under the names they were asked for by.
@@ -86,7 +86,7 @@ pub(crate) struct ReplayedAnswer {
     pub(crate) progress: Vec<CassetteEvent>,
     /// How long the recorded call took.
     pub(crate) took: Duration,
-    pub(crate) pace: Pace,
+    pub(crate) pace: ReplayPace,
 }
 
 /// Why there is no answer to a call.
@@ -154,7 +154,7 @@ impl RecordedAnswer {
     }
 }
 
-impl Player {
+impl CassettePlayer {
     pub(crate) fn new(cassette: &Cassette, options: ReplayOptions) -> Result<Self, CassetteError> {
         let mut player = Self {
             options,
@@ -201,8 +201,10 @@ impl Player {
         let mut state = self.state.lock();
         let given = ReplayedCall::of(call, &self.names, &state);
         let found = match self.options.matching {
-            Matching::Strict => self.any(&given, &mut state),
-            Matching::Ordered => Some(state.next).filter(|&place| self.is_next(place, &given)),
+            ReplayMatching::Strict => self.any(&given, &mut state),
+            ReplayMatching::Ordered => {
+                Some(state.next).filter(|&place| self.is_next(place, &given))
+            }
         };
         let Some(place) = found else {
             state.refused += 1;
@@ -289,7 +291,7 @@ impl Player {
         state: &PlayerState,
     ) -> ReplayMiss {
         let name = call.name.escape_debug();
-        if self.options.matching == Matching::Ordered {
+        if self.options.matching == ReplayMatching::Ordered {
             let Some(next) = self.calls.get(state.next) else {
                 let message = format!(
                     "`{name}` was not recorded: all {} calls of the recording were answered",
@@ -384,7 +386,7 @@ impl Player {
         hint: &'static str,
     ) -> ReplayMiss {
         let recorded = &self.calls[place];
-        let differences: Vec<Difference> = match (&recorded.arguments, &given.shown()) {
+        let differences: Vec<CallDifference> = match (&recorded.arguments, &given.shown()) {
             (Some(own), Some(arguments)) => difference::between(own, arguments),
             _ => Vec::new(),
         };

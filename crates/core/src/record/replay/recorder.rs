@@ -12,7 +12,7 @@ use crate::{
     invocation::Milestone,
     record::{
         body::{
-            BodyPart, CallRecordBody, CallRequestBody, CatalogBody, HostStartBody,
+            CallRecordBody, CallRequestBody, CatalogBody, HostStartBody, RecordBodyMember,
             SessionOpenedBody, SurfaceBody,
         },
         declared::DeclaredTool,
@@ -46,7 +46,7 @@ struct CassetteCallDraft {
     call: Option<CallRequestBody<'static>>,
     is_resolved: bool,
     progress: Vec<Milestone>,
-    result: Option<BodyPart<'static, ToolResult>>,
+    result: Option<RecordBodyMember<'static, ToolResult>>,
 }
 
 impl Recorder {

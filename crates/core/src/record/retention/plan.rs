@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::{SignedDuration, Timestamp};
 use toolpost_model::{InvocationId, SessionId};
 
-use super::{Due, Hold, RetentionExemptions};
+use super::{PruneRequest, RetentionExemptions, RetentionHold};
 use crate::record::{
-    body::{CallRecordBody, RestatableHead, Restatement, VerdictBody, append_member},
+    body::{CallRecordBody, CatalogRestatement, RestatableHead, VerdictBody, append_member},
     journal::{Journal, JournalError, Record, RecordKind, StoredRecord},
     query::Query,
     rendering::written,
@@ -29,14 +29,14 @@ pub(super) struct PrunePlan {
     pub(super) first: u64,
     /// The last that goes; `None`: nothing does.
     pub(super) up_to: Option<u64>,
-    pub(super) held: Option<(u64, Hold)>,
+    pub(super) held: Option<(u64, RetentionHold)>,
     pub(super) restated: Vec<Record>,
 }
 
 impl PrunePlan {
     pub(super) async fn make(
         journal: &dyn Journal,
-        due: &Due,
+        due: &PruneRequest,
         needed: &RetentionExemptions,
     ) -> Result<Self, JournalError> {
         let head = journal.head().await?;
@@ -70,7 +70,7 @@ impl PrunePlan {
                 break;
             };
             up_to = first - 1;
-            held = Some((first, Hold::DividedCall(call)));
+            held = Some((first, RetentionHold::DividedCall(call)));
         }
         // Where only what pruning itself wrote would go, it would write as much again, for ever.
         let up_to = Some(up_to).filter(|up_to| walk.first_told.is_some_and(|told| told <= *up_to));
@@ -102,13 +102,13 @@ struct PruneWalk {
     /// Bytes that are too many and have not been seen yet.
     too_much: u64,
     up_to: u64,
-    held: Option<(u64, Hold)>,
+    held: Option<(u64, RetentionHold)>,
     /// The first record that tells of something besides pruning.
     first_told: Option<u64>,
     /// By their first record.
     open_calls: HashMap<InvocationId, u64>,
     /// Calls of several records that ended on the way.
-    ended_calls: Vec<Span>,
+    ended_calls: Vec<CallRecordSpan>,
     open_sessions: HashMap<SessionId, u64>,
     questions: Vec<(u64, InvocationId)>,
     /// By the number they first had.
@@ -117,7 +117,7 @@ struct PruneWalk {
 }
 
 /// A call by its first record and its end.
-struct Span {
+struct CallRecordSpan {
     first: u64,
     end: u64,
     call: InvocationId,
@@ -131,13 +131,18 @@ struct CatalogRow {
 
 impl PruneWalk {
     /// Whether the record is due and this goes on.
-    fn takes(&mut self, row: &StoredRecord, due: &Due, needed: &RetentionExemptions) -> bool {
+    fn takes(
+        &mut self,
+        row: &StoredRecord,
+        due: &PruneRequest,
+        needed: &RetentionExemptions,
+    ) -> bool {
         let is_old = due.before.is_some_and(|before| row.record.at < before);
         if !is_old && self.too_much == 0 {
             return false;
         }
         if row.record.at > idle_since(needed) {
-            self.held = Some((row.seq, Hold::Recent));
+            self.held = Some((row.seq, RetentionHold::Recent));
             return false;
         }
         self.too_much = self
@@ -166,7 +171,7 @@ impl PruneWalk {
                 if let Some(call) = call
                     && let Some(first) = self.open_calls.remove(&call)
                 {
-                    self.ended_calls.push(Span {
+                    self.ended_calls.push(CallRecordSpan {
                         first,
                         end: seq,
                         call,
@@ -246,7 +251,7 @@ impl PruneWalk {
         &self,
         journal: &dyn Journal,
         needed: &RetentionExemptions,
-    ) -> Result<Vec<(u64, Hold)>, JournalError> {
+    ) -> Result<Vec<(u64, RetentionHold)>, JournalError> {
         let mut holds = Vec::new();
         for (&call, &seq) in &self.open_calls {
             let rows = journal.records_of(call).await?;
@@ -256,21 +261,21 @@ impl PruneWalk {
             holds.push((
                 seq,
                 if has_ended {
-                    Hold::DividedCall(call)
+                    RetentionHold::DividedCall(call)
                 } else {
-                    Hold::OpenCall(call)
+                    RetentionHold::OpenCall(call)
                 },
             ));
         }
         for &(_, call) in &self.questions {
             let rows = journal.records_of(call).await?;
             if let Some(first) = rows.first().filter(|_| is_unsettled(&rows, needed.now)) {
-                holds.push((first.seq, Hold::Question(call)));
+                holds.push((first.seq, RetentionHold::Question(call)));
             }
         }
         for (session, &seq) in &self.open_sessions {
             if may_come_back(journal, session, needed).await? {
-                holds.push((seq, Hold::Session(session.clone())));
+                holds.push((seq, RetentionHold::Session(session.clone())));
             }
         }
         Ok(holds)
@@ -389,7 +394,7 @@ fn told_again(row: StoredRecord, now: Timestamp) -> Record {
         seq, mut record, ..
     } = row;
     if head(&record).is_some_and(|head| head.restated.is_none()) {
-        let restated = Restatement { seq, at: record.at };
+        let restated = CatalogRestatement { seq, at: record.at };
         append_member(&mut record.body, "restated", &written(&restated, 64));
     }
     Record { at: now, ..record }

@@ -5,7 +5,7 @@ use toolpost_model::{ErrorClass, InvocationId, Outcome, Recoverability};
 
 use super::HostFailure;
 use crate::{
-    approval::{No, TableFull},
+    approval::{ApprovalRejection, TableFull},
     result::CallEnding,
 };
 
@@ -22,7 +22,7 @@ pub(crate) fn approval_pending(name: &str, ask_id: InvocationId) -> CallEnding {
         .ends()
 }
 
-pub(crate) fn approval_refused(name: &str, no: &No) -> CallEnding {
+pub(crate) fn approval_refused(name: &str, no: &ApprovalRejection) -> CallEnding {
     let message = match &no.feedback {
         Some(feedback) => format!("`{name}` was not approved by {}: {feedback}", no.by),
         None => format!("`{name}` was not approved by {}", no.by),

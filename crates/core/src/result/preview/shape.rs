@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// How much of a value is shown.
 #[derive(Clone, Copy)]
-struct Detail {
+struct PreviewDetail {
     items: usize,
     keys: usize,
     letters: usize,
@@ -12,44 +12,44 @@ struct Detail {
 }
 
 /// From much to little; the first that fits is taken.
-const DETAILS: [Detail; 7] = [
-    Detail {
+const DETAILS: [PreviewDetail; 7] = [
+    PreviewDetail {
         items: 50,
         keys: 100,
         letters: 2_000,
         depth: 12,
     },
-    Detail {
+    PreviewDetail {
         items: 20,
         keys: 60,
         letters: 500,
         depth: 8,
     },
-    Detail {
+    PreviewDetail {
         items: 8,
         keys: 40,
         letters: 200,
         depth: 6,
     },
-    Detail {
+    PreviewDetail {
         items: 4,
         keys: 30,
         letters: 100,
         depth: 5,
     },
-    Detail {
+    PreviewDetail {
         items: 2,
         keys: 20,
         letters: 60,
         depth: 4,
     },
-    Detail {
+    PreviewDetail {
         items: 1,
         keys: 12,
         letters: 30,
         depth: 3,
     },
-    Detail {
+    PreviewDetail {
         items: 0,
         keys: 6,
         letters: 12,
@@ -78,11 +78,11 @@ fn told(value: &Value) -> String {
     }
 }
 
-fn shown(value: &Value, detail: Detail) -> Value {
+fn shown(value: &Value, detail: PreviewDetail) -> Value {
     let Some(deeper) = detail
         .depth
         .checked_sub(1)
-        .map(|depth| Detail { depth, ..detail })
+        .map(|depth| PreviewDetail { depth, ..detail })
     else {
         return match value {
             Value::Array(items) if !items.is_empty() => Value::from(format!("… {}", told(value))),

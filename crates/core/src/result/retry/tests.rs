@@ -9,7 +9,7 @@ use toolpost_model::{
 
 use super::super::{CallEnding, failures as end, tool_failed};
 use crate::{
-    approval::{No, TableFull},
+    approval::{ApprovalRejection, TableFull},
     catalog::SchemaError,
     invocation::CancelReason,
     record::journal::JournalError,
@@ -92,7 +92,7 @@ fn the_hosts_own_ends_tell_what_can_be_done() {
     use ErrorClass as C;
     let id = InvocationId::new();
     let decided = decision();
-    let no = No {
+    let no = ApprovalRejection {
         ask_id: id,
         by: PrincipalName::new("ann"),
         feedback: None,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
-use toolpost_model::{BatchPlace, Interrupt, InvocationId, OnFailure, Ordering};
+use toolpost_model::{BatchOrdering, BatchPlace, Interrupt, InvocationId, OnFailure};
 
 use super::{ARRIVAL, BatchCallEnd, BatchRefusal, BatchTurn, MOST_CALLS, places::BatchIndexSet};
 use crate::invocation::{CancelReason, LiveCall};
@@ -22,7 +22,7 @@ pub(super) struct BatchCall {
     depends_on: BatchIndexSet,
     /// Asked for a place that no batch has, which is told once its own place is known to be free.
     asks_beyond: Option<u32>,
-    ordering: Ordering,
+    ordering: BatchOrdering,
     on_failure: OnFailure,
     arrived: Instant,
     phase: BatchCallPhase,
@@ -109,7 +109,7 @@ impl BatchState {
             slot.depends_on.iter().for_each(|other| {
                 found.insert(other);
             });
-            if slot.ordering == Ordering::Serial {
+            if slot.ordering == BatchOrdering::Serial {
                 let lower = self.calls.range(..place).map(|(lower, _)| *lower);
                 lower
                     .chain((index < place).then_some(index))
@@ -171,8 +171,8 @@ impl BatchState {
                 }
             }
         }
-        if slot.ordering == Ordering::Serial {
-            let is_serial = |other: &BatchCall| other.ordering == Ordering::Serial;
+        if slot.ordering == BatchOrdering::Serial {
+            let is_serial = |other: &BatchCall| other.ordering == BatchOrdering::Serial;
             let has_turn = |other: &BatchCall| {
                 matches!(
                     other.phase,

@@ -10,8 +10,8 @@ use std::{
 
 use tokio::sync::Semaphore;
 use toolpost_core::{
-    ApprovalError, HostLimits, Journal, JournalError, JournalHead, MemoryJournal, PrunedRange,
-    Query, Record, RecordKind, RetentionCut, SchedulerLimits, StoredRecord, Strength,
+    AppendStrength, ApprovalError, HostLimits, Journal, JournalError, JournalHead, MemoryJournal,
+    PrunedRange, Query, Record, RecordKind, RetentionCut, SchedulerLimits, StoredRecord,
 };
 use toolpost_model::{
     ApprovalScope, BoxFuture, CallInput, ClassFact, Declaration, EffectClass, Effects, ErrorClass,
@@ -68,7 +68,7 @@ impl Journal for Held {
     fn append(
         &self,
         record: Record,
-        strength: Strength,
+        strength: AppendStrength,
     ) -> BoxFuture<'_, Result<u64, JournalError>> {
         if record.kind != self.kind {
             return self.inner.append(record, strength);

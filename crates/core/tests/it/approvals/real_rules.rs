@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolpost_core::{ApprovalError, Approvals, Policy, PolicySpec};
 use toolpost_model::{
     ApprovalScope, ArgumentKind, ArgumentMeaning, EffectClass, ErrorClass, Outcome, PermissionMode,
-    Remember, Rule, RuleOrigin, Verdict,
+    RememberOffer, Rule, RuleOrigin, Verdict,
 };
 use toolpost_testkit::{MockNativeTool, TestHost};
 
@@ -178,7 +178,7 @@ async fn every_suggestion_works_as_an_answer_that_is_remembered() {
 async fn what_must_be_asked_every_time_is_asked_every_time() {
     let tool = shell();
     let mut never = rule("ask shell(git push *)");
-    never.remember = Remember::Never;
+    never.remember = RememberOffer::Never;
     let host = host(&tool, vec![never]).await;
     for text in ["git push origin main", "$(cat todo)"] {
         let handle = host.host.start(host.request("shell", command(text))).await;

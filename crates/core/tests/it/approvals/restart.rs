@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    AcknowledgementTiming, ApprovalError, Approvals, Hook, HookCall, HookError, HookOutput,
-    Journal as _, MemoryJournal, RecordKind, Strength,
+    AcknowledgementTiming, AppendStrength, ApprovalError, Approvals, Hook, HookCall, HookError,
+    HookOutput, Journal as _, MemoryJournal, RecordKind,
 };
 use toolpost_model::{
     BoxFuture, EffectClass, Effects, ErrorClass, InvocationId, Outcome, PermissionMode, RequestId,
@@ -45,7 +45,10 @@ async fn what_expired_while_no_host_ran_has_expired() {
             asked["ask"]["expires_at"] = json!("2001-01-01T00:10:00Z");
             row.record.body = asked.to_string();
         }
-        older.append(row.record, Strength::Committed).await.unwrap();
+        older
+            .append(row.record, AppendStrength::Committed)
+            .await
+            .unwrap();
     }
     let tool = act();
     let host = next_life(&older, &tool).await;

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    AcknowledgementTiming, Approvals, Export, ExportFormat, Journal as _, MemoryJournal,
-    RecordKind, Strength,
+    AcknowledgementTiming, AppendStrength, Approvals, Export, ExportFormat, Journal as _,
+    MemoryJournal, RecordKind,
 };
 use toolpost_model::{
     ApprovalScope,
@@ -272,7 +272,9 @@ async fn a_call_that_is_recovered_after_a_crash_is_put_to_the_authority_anew() {
     for (vote, runs) in [(Allow, 1), (Deny, 0)] {
         let copy = Arc::new(MemoryJournal::default());
         for row in first.records().await {
-            copy.append(row.record, Strength::Committed).await.unwrap();
+            copy.append(row.record, AppendStrength::Committed)
+                .await
+                .unwrap();
         }
         let bureau = Bureau::voting(vote);
         let tool = read();

@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    Approvals, CredentialGrant, ExportFormat, Hook, HookCall, HookError, HookOutput, HostBuilder,
-    InputTrail, Journal as _, MemoryJournal, RecordKind, StoredRecord, Strength,
+    AppendStrength, Approvals, CredentialGrant, ExportFormat, Hook, HookCall, HookError,
+    HookOutput, HostBuilder, InputTrail, Journal as _, MemoryJournal, RecordKind, StoredRecord,
 };
 use toolpost_model::{
     ApprovalScope, BoxFuture, EffectClass, PermissionMode, Principal, Secret, ToolInputSettings,
@@ -191,7 +191,9 @@ async fn an_edit_under_the_next_host_keeps_what_the_hook_of_the_first_one_change
     }
     let left = Arc::new(MemoryJournal::default());
     for row in first.records().await {
-        left.append(row.record, Strength::Committed).await.unwrap();
+        left.append(row.record, AppendStrength::Committed)
+            .await
+            .unwrap();
     }
     let tool = act();
     let next = TestHost::on(Arc::clone(&left), |b| {

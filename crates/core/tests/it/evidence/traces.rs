@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolpost_core::{Export, ExportFormat, Journal as _, MemoryJournal, StoredRecord, Strength};
+use toolpost_core::{
+    AppendStrength, Export, ExportFormat, Journal as _, MemoryJournal, StoredRecord,
+};
 use toolpost_model::{
     Declaration, NestedCall, Tool, ToolCall, ToolFailure, ToolOutput, TraceContext,
 };
@@ -118,7 +120,9 @@ async fn old_records_have_no_trace() {
         let before = row.record.body.clone();
         row.record.body = before.replace(r#","traces":true"#, "");
         assert!(row.seq > 1 || row.record.body != before, "{before}");
-        old.append(row.record, Strength::Committed).await.unwrap();
+        old.append(row.record, AppendStrength::Committed)
+            .await
+            .unwrap();
     }
     let calls = invocations(&old.read(0, usize::MAX).await.unwrap());
     assert_eq!(

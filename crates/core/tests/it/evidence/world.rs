@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use toolpost_core::{
-    Approvals, CallHandle, CallRequest, Hook, HookCall, HookError, HookOutput, HostBuilder,
-    HostLimits, Journal as _, KnownSecrets, MemoryJournal, RecordKind, StoredRecord, Strength,
+    AppendStrength, Approvals, CallHandle, CallRequest, Hook, HookCall, HookError, HookOutput,
+    HostBuilder, HostLimits, Journal as _, KnownSecrets, MemoryJournal, RecordKind, StoredRecord,
 };
 use toolpost_model::{
-    ApprovalScope, BatchPlace, BoxFuture, Declaration, EffectClass, LoadingStrategy, NestedCall,
-    OnFailure, Ordering, PermissionMode, Principal, RequestId, SurfaceRequest, Tool, ToolCall,
+    ApprovalScope, BatchOrdering, BatchPlace, BoxFuture, Declaration, EffectClass, LoadingStrategy,
+    NestedCall, OnFailure, PermissionMode, Principal, RequestId, SurfaceRequest, Tool, ToolCall,
     ToolFailure, ToolOutput, ToolProgress, Verdict,
 };
 use toolpost_testkit::{MockNativeTool, MockToolGate, TestHost};
@@ -144,7 +144,7 @@ fn place(index: u32) -> BatchPlace {
         index,
         depends_on: (0..index).collect(),
         on_failure: OnFailure::CancelDependent,
-        ordering: Ordering::Serial,
+        ordering: BatchOrdering::Serial,
     }
 }
 
@@ -234,7 +234,9 @@ pub(super) async fn records() -> Vec<StoredRecord> {
         // The host goes when the test drops it; its death is the end of what it wrote.
         let is_last =
             row.record.kind == RecordKind::Started && row.record.body.contains("demo.dies");
-        left.append(row.record, Strength::Committed).await.unwrap();
+        left.append(row.record, AppendStrength::Committed)
+            .await
+            .unwrap();
         if is_last {
             break;
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    Concern, Hook, HookCall, HookError, HookOutput, KnownSecrets, PathBaseFolders,
+    Hook, HookCall, HookError, HookOutput, HookScope, KnownSecrets, PathBaseFolders,
 };
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, BoxFuture, EffectClass, ErrorClass, HookEvent, HookStanding,
@@ -133,7 +133,7 @@ async fn what_a_hook_says_is_redacted_like_everything_else() {
     );
 }
 
-struct OnPin(Concern);
+struct OnPin(HookScope);
 
 impl Hook for OnPin {
     fn name(&self) -> &str {
@@ -161,7 +161,7 @@ async fn a_hook_is_chosen_by_tool_and_by_what_the_tool_would_really_get() {
         (vec![], Some("login[/pin = \"[redacted:argument]\"]"), false),
     ] {
         let patterns = tools.iter().map(|tool| tool.parse().unwrap()).collect();
-        let mut concern = Concern::with_tools(patterns);
+        let mut concern = HookScope::with_tools(patterns);
         if let Some(when) = when {
             concern = concern
                 .when(when.parse().unwrap(), PathBaseFolders::default())
@@ -175,7 +175,7 @@ async fn a_hook_is_chosen_by_tool_and_by_what_the_tool_would_really_get() {
             "{tools:?} {when:?}"
         );
     }
-    let error = Concern::default()
+    let error = HookScope::default()
         .when("net(ftp://)".parse().unwrap(), PathBaseFolders::default())
         .unwrap_err();
     assert!(error.to_string().contains("net(ftp://)"), "{error}");
@@ -205,7 +205,7 @@ async fn a_selector_is_read_as_in_a_rule_that_denies() {
         ("class:execute", "true", true),
         ("class:network", "true", false),
     ] {
-        let concern = Concern::default()
+        let concern = HookScope::default()
             .when(when.parse().unwrap(), places.clone())
             .unwrap();
         let hook = OnPin(concern);

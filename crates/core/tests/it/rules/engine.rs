@@ -8,7 +8,8 @@ use toolpost_core::{
 };
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, Behavior, Declaration, EffectClass, PermissionMode, Principal,
-    Remember, ResourceAccess, Rule, RuleOrigin, RuleTests, Tool, ToolCall, ToolFailure, ToolOutput,
+    RememberOffer, ResourceAccess, Rule, RuleOrigin, RuleTests, Tool, ToolCall, ToolFailure,
+    ToolOutput,
 };
 use toolpost_testkit::{MockNativeTool, TestHost};
 
@@ -136,7 +137,7 @@ fn nothing_is_suggested_where_a_rule_wants_to_ask_each_time() {
     };
     let offers = Policy::compile(spec(&rule)).unwrap();
     assert!(!suggested(&offers, "write: prod/a").is_empty());
-    rule.remember = Remember::Never;
+    rule.remember = RememberOffer::Never;
     let never = Policy::compile(spec(&rule)).unwrap();
     assert_eq!(suggested(&never, "write: prod/a"), Vec::<String>::new());
 }

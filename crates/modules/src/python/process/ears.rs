@@ -26,7 +26,7 @@ use super::{
         CoreInUse,
         plugin::{self, PluginOutlet},
         protocol::{
-            Ask, BridgeLineTag, BridgeOrder, BridgeOutputStream, NumberedBridgeOrder,
+            BridgeLineTag, BridgeOrder, BridgeOutputStream, BridgeRequest, NumberedBridgeOrder,
             UnsolicitedBridgeLine,
         },
         source::ASK,
@@ -338,7 +338,7 @@ impl BridgeOutputReader {
     }
 
     /// Does what a call wants, beside everything else.
-    fn asked(&self, ask: u64, call: u64, what: Ask) {
+    fn asked(&self, ask: u64, call: u64, what: BridgeRequest) {
         let Some(orders) = self.orders.upgrade() else {
             return;
         };
@@ -354,26 +354,28 @@ impl BridgeOutputReader {
         };
         tokio::spawn(async move {
             let nested = match &what {
-                Ask::Tool { tool, arguments } => NestedCall::new(tool.clone(), arguments.clone()),
-                Ask::Approval { prompt, options } => {
+                BridgeRequest::Tool { tool, arguments } => {
+                    NestedCall::new(tool.clone(), arguments.clone())
+                }
+                BridgeRequest::Approval { prompt, options } => {
                     NestedCall::new(ASK, json!({ "question": prompt, "options": options }))
                 }
-                Ask::Message { plugin, message } => plugin::nested_call(plugin, message),
+                BridgeRequest::Message { plugin, message } => plugin::nested_call(plugin, message),
             };
             let order = match (call.context.call_tool(nested).await, what) {
-                (Ok(result), Ask::Tool { .. }) => {
+                (Ok(result), BridgeRequest::Tool { .. }) => {
                     let told = toolpost_amplifier::of_result(&result);
                     let mut value = told.to_value();
                     value["text"] = json!(result.model_text());
                     BridgeOrder::Answer { ask, value }
                 }
-                (Ok(result), Ask::Approval { .. }) => {
+                (Ok(result), BridgeRequest::Approval { .. }) => {
                     let reason = result.error.as_ref().map(|error| error.message.clone());
                     let value =
                         json!({ "approved": result.outcome.is_success(), "reason": reason });
                     BridgeOrder::Answer { ask, value }
                 }
-                (Ok(result), Ask::Message { message, .. }) => {
+                (Ok(result), BridgeRequest::Message { message, .. }) => {
                     let answered = plugin::nested_answer(&message, &result);
                     BridgeOrder::Answer {
                         ask,

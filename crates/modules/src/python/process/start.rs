@@ -39,7 +39,7 @@ const OUTPUT_BYTES: usize = 1 << 20;
 const PROCESSES: u64 = 2048;
 
 /// What every process of a module set is made of.
-pub(in super::super) struct Blueprint {
+pub(in super::super) struct BridgeProcessTemplate {
     pub(in super::super) children: Children,
     pub(in super::super) modules: Vec<BridgedModule>,
     pub(in super::super) settings: PythonSettings,
@@ -63,7 +63,7 @@ impl From<std::io::Error> for NotStarted {
     }
 }
 
-impl Blueprint {
+impl BridgeProcessTemplate {
     /// Starts a process. `told` hears what concerns no single call.
     pub(in super::super) async fn start(
         &self,

@@ -8,7 +8,7 @@ use toolpost_core::CallRequest;
 use toolpost_model::{
     ErrorClass, HookStanding, ModelInput, Outcome, SandboxTier, Source, SourceFeed, SourceNotice,
 };
-use toolpost_modules::{BridgedModule, CoreWish, Isolation, PythonModules, PythonPackage};
+use toolpost_modules::{BridgedModule, CoreWish, ProcessIsolation, PythonModules, PythonPackage};
 
 use super::stage::{BOTH, Core, Stage, Wanted, folder_of, logged, module, module_at};
 
@@ -327,7 +327,7 @@ async fn a_module_that_hung_once_is_not_tried_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_that_ends_the_process_is_named_and_the_others_serve() {
-    for isolation in [Isolation::Shared, Isolation::Process] {
+    for isolation in [ProcessIsolation::Shared, ProcessIsolation::Process] {
         let wanted = Wanted::new(Core::StandIn, &["tool-desk", "tool-crashes", "tool-slow"])
             .set(|wanted| wanted.settings.isolation = isolation);
         let stage = wanted.start().await;

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use serde_json::json;
 use toolpost_core::CallRequest;
 use toolpost_model::{ModelInput, Outcome};
-use toolpost_modules::Isolation;
+use toolpost_modules::ProcessIsolation;
 
 use super::stage::{BOTH, Core, Stage, Wanted, processes, until};
 
@@ -41,7 +41,7 @@ async fn each_session_has_a_mount_of_its_own_and_the_first_takes_the_first() {
 async fn sessions_may_have_a_process_each() {
     let wanted = Wanted::new(Core::StandIn, &["tool-desk", "tool-rough"]);
     let stage = wanted
-        .set(|wanted| wanted.settings.isolation = Isolation::Process)
+        .set(|wanted| wanted.settings.isolation = ProcessIsolation::Process)
         .start()
         .await;
     let first = stage.session("a").await;

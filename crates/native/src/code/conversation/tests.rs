@@ -12,7 +12,7 @@ use toolpost_model::{
     Principal, Provenance, SessionId, SiblingCalls, ToolId,
 };
 
-use super::{CodeConversationError, CodeWorkerConnection, Talk};
+use super::{CodeConversationError, CodeRunConversation, CodeWorkerConnection};
 use crate::code::{
     frame::{CodeRunEnd, RunLimits, RunOrder},
     inner_calls::{InnerCallScope, InnerCalls},
@@ -73,7 +73,12 @@ fn frame(report: &Value) -> Vec<u8> {
 }
 
 /// What the host makes of a process that sends this and leaves.
-fn hear(sent: &[Vec<u8>]) -> (Result<CodeRunEnd, CodeConversationError>, Talk) {
+fn hear(
+    sent: &[Vec<u8>],
+) -> (
+    Result<CodeRunEnd, CodeConversationError>,
+    CodeRunConversation,
+) {
     let sent = sent.concat();
     Builder::new_current_thread()
         .enable_all()
@@ -92,7 +97,7 @@ fn hear(sent: &[Vec<u8>]) -> (Result<CodeRunEnd, CodeConversationError>, Talk) {
                 wanted: None,
                 most: 2,
             };
-            let mut talk = Talk::new(InnerCalls::new(context, asked), 100);
+            let mut talk = CodeRunConversation::new(InnerCalls::new(context, asked), 100);
             let limits = RunLimits {
                 time_ms: 1000,
                 memory_bytes: 1 << 20,

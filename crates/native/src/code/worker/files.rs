@@ -14,7 +14,9 @@ use super::{
     clock,
     run::{InterpreterRun, abort, exception},
 };
-use crate::code::frame::{CodeFunction, CodeRequestAnswer, CodeWorkerFrame, Exception, FileTool};
+use crate::code::frame::{
+    CodeFunction, CodeRequestAnswer, CodeWorkerFrame, FileTool, PythonException,
+};
 
 /// Most of a file that is collected or read whole.
 const FILE_BYTES: usize = 8 << 20;
@@ -341,7 +343,7 @@ impl InterpreterRun<'_> {
         self.asked(tool, keywords)?.unwrap_or_else(|| {
             let message = format!("`{}` is not granted to this code", tool.id());
             Err(OsCallRefusal::Raise(exception(
-                Exception::Permission,
+                PythonException::Permission,
                 message,
             )))
         })

@@ -15,13 +15,13 @@ use rustix::{
 };
 
 /// Looks at this process's size.
-pub(super) struct Gauge {
+pub(super) struct MemoryGauge {
     statm: Option<OwnedFd>,
     /// How large the process was when it began.
     at_first: usize,
 }
 
-impl Gauge {
+impl MemoryGauge {
     /// Opens what is needed, while that is still allowed.
     pub(super) fn new() -> Self {
         let statm = open(

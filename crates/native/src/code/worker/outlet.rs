@@ -11,7 +11,7 @@ use std::{
 
 use monty_types::{MontyException, PrintWriter, PrintWriterCallback};
 
-use super::gauge::Gauge;
+use super::gauge::MemoryGauge;
 use crate::code::frame::{
     CodeHostFrame, CodeWorkerFrame, ORDER_BYTES, REPORT_BYTES, decode, encode,
 };
@@ -33,12 +33,12 @@ pub(super) struct CodeHostConnection {
     room: usize,
     unprinted: u64,
     printed_since: Option<Instant>,
-    gauge: Gauge,
+    gauge: MemoryGauge,
     looks: u32,
 }
 
 impl CodeHostConnection {
-    pub(super) fn new(socket: UnixStream, gauge: Gauge) -> Self {
+    pub(super) fn new(socket: UnixStream, gauge: MemoryGauge) -> Self {
         Self {
             socket,
             incoming: Vec::new(),

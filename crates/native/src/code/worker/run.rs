@@ -19,7 +19,7 @@ use super::{
     value::{NotJson, to_json, to_python},
 };
 use crate::code::frame::{
-    CodeFunction, CodeHostFrame, CodeRequestAnswer, CodeRunEnd, CodeWorkerFrame, Exception,
+    CodeFunction, CodeHostFrame, CodeRequestAnswer, CodeRunEnd, CodeWorkerFrame, PythonException,
     RunOrder, UncaughtException,
 };
 
@@ -126,7 +126,7 @@ impl InterpreterRun<'_> {
                     (
                         id,
                         CodeRequestAnswer::Raise {
-                            kind: Exception::Value,
+                            kind: PythonException::Value,
                             message,
                         },
                     )
@@ -216,7 +216,7 @@ impl InterpreterRun<'_> {
                 (
                     0,
                     CodeRequestAnswer::Raise {
-                        kind: Exception::Runtime,
+                        kind: PythonException::Runtime,
                         message,
                     },
                 )
@@ -291,14 +291,14 @@ fn result_of(answer: CodeRequestAnswer, name: String) -> ExtFunctionResult {
     }
 }
 
-pub(super) fn exception(kind: Exception, message: String) -> MontyException {
+pub(super) fn exception(kind: PythonException, message: String) -> MontyException {
     let kind = match kind {
-        Exception::Permission => ExcType::PermissionError,
-        Exception::FileNotFound => ExcType::FileNotFoundError,
-        Exception::Timeout => ExcType::TimeoutError,
-        Exception::Type => ExcType::TypeError,
-        Exception::Value => ExcType::ValueError,
-        Exception::Runtime => ExcType::RuntimeError,
+        PythonException::Permission => ExcType::PermissionError,
+        PythonException::FileNotFound => ExcType::FileNotFoundError,
+        PythonException::Timeout => ExcType::TimeoutError,
+        PythonException::Type => ExcType::TypeError,
+        PythonException::Value => ExcType::ValueError,
+        PythonException::Runtime => ExcType::RuntimeError,
     };
     MontyException::new(kind, Some(message))
 }

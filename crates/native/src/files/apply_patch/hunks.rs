@@ -15,7 +15,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Why a hunk does not fit.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Misfit {
+pub(super) struct HunkMisfit {
     /// Where the hunk stands in the patch.
     pub(super) patch_line: usize,
     pub(super) kind: MisfitKind,
@@ -129,7 +129,7 @@ impl fmt::Display for MisfitKind {
 /// Why there is no new text.
 #[derive(Debug)]
 pub(super) enum HunkError {
-    Misfit(Misfit),
+    Misfit(HunkMisfit),
     /// The text has more lines than are held.
     TooManyLines,
     Stopped(CallStopError),
@@ -163,7 +163,7 @@ pub(super) fn apply(
     for hunk in hunks {
         go_on()?;
         let misfit = |kind| {
-            HunkError::Misfit(Misfit {
+            HunkError::Misfit(HunkMisfit {
                 patch_line: hunk.patch_line,
                 kind,
             })

@@ -198,14 +198,14 @@ impl<'p> Patch<'p> {
 }
 
 /// The numbers of `@@ -12,3 +12,4 @@`: where the old lines begin, and how many there are on each side.
-struct Numbers {
+struct HunkNumbers {
     start: usize,
     old: usize,
     new: usize,
 }
 
 /// Reads the rest of a line behind `@@`.
-fn numbers(header: &str) -> Option<Numbers> {
+fn numbers(header: &str) -> Option<HunkNumbers> {
     let mut words = header.split_whitespace();
     let side = |word: &str, sign: char| -> Option<(usize, usize)> {
         let (start, count) = match word.strip_prefix(sign)?.split_once(',') {
@@ -216,7 +216,7 @@ fn numbers(header: &str) -> Option<Numbers> {
     };
     let (start, old) = side(words.next()?, '-')?;
     let (_, new) = side(words.next()?, '+')?;
-    Some(Numbers {
+    Some(HunkNumbers {
         start: start.min(LAST_LINE),
         old,
         new,

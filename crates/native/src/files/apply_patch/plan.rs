@@ -11,12 +11,12 @@ use toolpost_processes::{
 };
 
 use super::{
-    hunks::{self, HunkError, MOST_LINES, Misfit},
+    hunks::{self, HunkError, HunkMisfit, MOST_LINES},
     patch::{FilePatch, FilePatchAction, Patch},
 };
 use crate::files::writing::{
-    CONTENT_BYTES, IfMissing, NewMode, OldContentNeed, Removal, RemovedFile, StagedFile, Taking,
-    WriteError, WriteTarget, WriteTargetRequest, WrittenFile,
+    CONTENT_BYTES, FileRemoval, IfMissing, NewMode, OldContentNeed, RemovedFile, ReplaceCondition,
+    StagedFile, WriteError, WriteTarget, WriteTargetRequest, WrittenFile,
 };
 
 /// Most content held in memory for one patch.
@@ -30,7 +30,7 @@ pub(super) enum PatchError {
     #[error(transparent)]
     Stopped(#[from] CallStopError),
     #[error("the hunk at line {} of the patch does not fit `{}`: {}", .misfit.patch_line, shown(.path), .misfit.kind)]
-    Misfit { path: String, misfit: Misfit },
+    Misfit { path: String, misfit: HunkMisfit },
     #[error("`{}` already exists", shown(.path))]
     Exists { path: String },
     #[error("`{}` is changed twice by the patch", shown(.path))]
@@ -100,11 +100,11 @@ pub(super) enum FileChangeKind {
 pub(super) struct AppliedPatch {
     pub(super) changes: Vec<FileChange>,
     /// Files that could not be put back after another could not be written, and what went wrong.
-    pub(super) stuck: Option<Stuck>,
+    pub(super) stuck: Option<PartialPatch>,
 }
 
 /// A patch that was applied in part.
-pub(super) struct Stuck {
+pub(super) struct PartialPatch {
     pub(super) reason: WriteError,
     /// Paths that are changed and could not be put back.
     pub(super) changed: Vec<String>,
@@ -116,7 +116,7 @@ pub(super) fn apply(
     patch: &Patch<'_>,
     stop: &StopSign,
 ) -> Result<AppliedPatch, PatchError> {
-    let mut planner = Planner {
+    let mut planner = PatchPlanner {
         workspace,
         stop,
         places: HashSet::new(),
@@ -147,7 +147,7 @@ struct PlannedFileChange<'p> {
     mode: NewMode,
 }
 
-struct Planner<'w> {
+struct PatchPlanner<'w> {
     workspace: &'w Workspace,
     stop: &'w StopSign,
     /// Real places the patch has named so far.
@@ -155,7 +155,7 @@ struct Planner<'w> {
     held: usize,
 }
 
-impl Planner<'_> {
+impl PatchPlanner<'_> {
     fn plan<'p>(&mut self, file: &FilePatch<'p>) -> Result<PlannedFileChange<'p>, PatchError> {
         self.stop.check()?;
         match &file.change {
@@ -343,7 +343,7 @@ impl PlannedFileChange<'_> {
                 let staged = target.stage(content.as_bytes(), stop)?;
                 change.sha256 = Some(staged.sha256.clone());
                 steps.push(PatchStep::Write(staged));
-                steps.extend(source.map(|source| PatchStep::Remove(Removal(source))));
+                steps.extend(source.map(|source| PatchStep::Remove(FileRemoval(source))));
             }
             (None, Some(source), Some(content)) => {
                 change.kind = FileChangeKind::Updated;
@@ -351,7 +351,7 @@ impl PlannedFileChange<'_> {
                 change.sha256 = Some(staged.sha256.clone());
                 steps.push(PatchStep::Write(staged));
             }
-            (None, Some(source), None) => steps.push(PatchStep::Remove(Removal(source))),
+            (None, Some(source), None) => steps.push(PatchStep::Remove(FileRemoval(source))),
             (Some(_), _, None) | (None, None, _) => {}
         }
         changes.push(change);
@@ -361,7 +361,7 @@ impl PlannedFileChange<'_> {
 
 enum PatchStep {
     Write(StagedFile),
-    Remove(Removal),
+    Remove(FileRemoval),
 }
 
 enum CompletedPatchStep {
@@ -394,12 +394,12 @@ impl CompletedPatchStep {
 
 /// Makes all changes visible, one right after the other. If one cannot be made, those before are taken back; if even
 /// that fails, what is left is told.
-fn commit(steps: Vec<PatchStep>, stop: &StopSign) -> Result<Option<Stuck>, WriteError> {
+fn commit(steps: Vec<PatchStep>, stop: &StopSign) -> Result<Option<PartialPatch>, WriteError> {
     let mut done = Vec::with_capacity(steps.len());
     for step in steps {
         let result = match step {
             PatchStep::Write(staged) => staged
-                .commit(Taking::Unchanged, stop)
+                .commit(ReplaceCondition::Unchanged, stop)
                 .map(CompletedPatchStep::Written),
             PatchStep::Remove(removal) => removal.commit(stop).map(CompletedPatchStep::Removed),
         };
@@ -416,7 +416,7 @@ fn commit(steps: Vec<PatchStep>, stop: &StopSign) -> Result<Option<Stuck>, Write
                     .collect();
                 return match changed.is_empty() {
                     true => Err(reason),
-                    false => Ok(Some(Stuck { reason, changed })),
+                    false => Ok(Some(PartialPatch { reason, changed })),
                 };
             }
         }

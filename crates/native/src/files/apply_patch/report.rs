@@ -149,7 +149,7 @@ impl FileChangeKind {
     }
 }
 
-impl super::plan::Stuck {
+impl super::plan::PartialPatch {
     fn touches(&self, change: &FileChange) -> bool {
         self.changed
             .iter()

@@ -98,7 +98,7 @@ pub(super) fn delete(
     arguments: &Arguments<'_>,
     stop: &StopSign,
 ) -> Result<u64, DeleteError> {
-    let mut sweep = Sweep {
+    let mut sweep = DeletionSweep {
         workspace,
         stop,
         device: named.stat.st_dev,
@@ -124,7 +124,7 @@ pub(super) fn delete(
     Ok(sweep.deleted)
 }
 
-struct Sweep<'s> {
+struct DeletionSweep<'s> {
     workspace: &'s Workspace,
     stop: &'s StopSign,
     /// Where the tree lies: what is mounted in it is not part of it.
@@ -132,7 +132,7 @@ struct Sweep<'s> {
     deleted: u64,
 }
 
-impl Sweep<'_> {
+impl DeletionSweep<'_> {
     fn single(&mut self, named: &ExistingPathEntry) -> Result<(), DeleteError> {
         self.stop.check()?;
         let flags = if named.is_directory() {

@@ -20,7 +20,7 @@ const LOOK_EVERY: u64 = 1 << 16;
 
 /// Which occurrences are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Occurrences {
+pub(super) enum ReplacedOccurrences {
     /// The only one there is.
     Only,
     /// Each of them.
@@ -38,7 +38,7 @@ pub(super) struct EditedText {
 
 /// Why nothing was replaced.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Mismatch {
+pub(super) enum EditMismatch {
     NotFound {
         /// Places that differ only in blanks: first and last line.
         near: Vec<(u64, u64)>,
@@ -51,7 +51,7 @@ pub(super) enum Mismatch {
     },
 }
 
-impl Mismatch {
+impl EditMismatch {
     pub(super) fn code(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "no_match",
@@ -75,7 +75,7 @@ impl Mismatch {
     }
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for EditMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotFound { near, .. } if near.is_empty() => f.write_str("does not occur"),
@@ -116,7 +116,7 @@ impl fmt::Display for Mismatch {
 pub(super) struct TextReplacement<'e> {
     pub(super) old: &'e str,
     pub(super) new: &'e str,
-    pub(super) which: Occurrences,
+    pub(super) which: ReplacedOccurrences,
     /// Most bytes the new text may have.
     pub(super) most: usize,
 }
@@ -124,7 +124,7 @@ pub(super) struct TextReplacement<'e> {
 /// Why there is no new text.
 #[derive(Debug)]
 pub(super) enum ExchangeError {
-    Mismatch(Mismatch),
+    Mismatch(EditMismatch),
     /// It would have so many bytes.
     Grows {
         bytes: u64,
@@ -183,19 +183,19 @@ pub(super) fn replace(
     if count == 0 {
         let near = near_misses(content, old);
         let numbered = is_numbered(old);
-        return Err(ExchangeError::Mismatch(Mismatch::NotFound {
+        return Err(ExchangeError::Mismatch(EditMismatch::NotFound {
             near,
             numbered,
         }));
     }
-    if count == 1 && which == Occurrences::Only {
+    if count == 1 && which == ReplacedOccurrences::Only {
         let overlapping = searched.place_within_first(old);
         count += overlapping.iter().count() as u64;
         told.extend(overlapping);
     }
     let lines = line_numbers(content, &told);
-    if count > 1 && which == Occurrences::Only {
-        return Err(ExchangeError::Mismatch(Mismatch::Ambiguous {
+    if count > 1 && which == ReplacedOccurrences::Only {
+        return Err(ExchangeError::Mismatch(EditMismatch::Ambiguous {
             count,
             lines,
         }));
@@ -382,14 +382,17 @@ fn near_misses(content: &str, old: &str) -> Vec<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CallStopError, EditedText, ExchangeError, Mismatch, Occurrences, TextReplacement};
+    use super::{
+        CallStopError, EditMismatch, EditedText, ExchangeError, ReplacedOccurrences,
+        TextReplacement,
+    };
 
     fn replace(
         content: &str,
         old: &str,
         new: &str,
-        which: Occurrences,
-    ) -> Result<EditedText, Mismatch> {
+        which: ReplacedOccurrences,
+    ) -> Result<EditedText, EditMismatch> {
         let exchange = TextReplacement {
             old,
             new,
@@ -404,13 +407,13 @@ mod tests {
     }
 
     fn check(content: &str, old: &str, new: &str, expected: &str) {
-        let edited = replace(content, old, new, Occurrences::Only)
+        let edited = replace(content, old, new, ReplacedOccurrences::Only)
             .unwrap_or_else(|why| panic!("{old:?}: {why}"));
         assert_eq!(edited.text, expected, "{old:?} by {new:?} in {content:?}");
     }
 
     fn refused(content: &str, old: &str) -> String {
-        replace(content, old, "new", Occurrences::Only)
+        replace(content, old, "new", ReplacedOccurrences::Only)
             .unwrap_err()
             .to_string()
     }
@@ -422,7 +425,7 @@ mod tests {
         let exchange = TextReplacement {
             old: "a",
             new: &new,
-            which: Occurrences::All,
+            which: ReplacedOccurrences::All,
             most: 8 << 20,
         };
         let error = super::replace(&content, &exchange, &|| Ok(())).unwrap_err();
@@ -433,7 +436,7 @@ mod tests {
         let exchange = TextReplacement {
             old: "a",
             new: "bb",
-            which: Occurrences::All,
+            which: ReplacedOccurrences::All,
             most: 4,
         };
         assert_eq!(
@@ -448,7 +451,7 @@ mod tests {
     #[test]
     fn a_long_line_of_occurrences_is_looked_through_once() {
         let content = format!("{}\r\n", "a".repeat(4 << 20));
-        let edited = replace(&content, "a", "b", Occurrences::All).unwrap();
+        let edited = replace(&content, "a", "b", ReplacedOccurrences::All).unwrap();
         assert_eq!((edited.count, edited.text.len()), (4 << 20, content.len()));
     }
 
@@ -476,7 +479,7 @@ mod tests {
         check("a\r\nb\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\n");
         check("a\r\nb\r\n", "a\r\n", "a\n", "a\nb\r\n");
         check("a\nb\n", "a\n", "a\r\n", "a\r\nb\n");
-        let all = replace("x\r\ny\nx\r\n", "x\n", "1\n2\n", Occurrences::All).unwrap();
+        let all = replace("x\r\ny\nx\r\n", "x\n", "1\n2\n", ReplacedOccurrences::All).unwrap();
         assert_eq!(
             (all.text.as_str(), all.count, all.lines),
             ("1\r\n2\r\ny\n1\r\n2\r\n", 2, vec![1, 3])
@@ -492,7 +495,7 @@ mod tests {
         );
         assert_eq!(refused("aXaXa", "aXa"), "occurs 2 times (lines 1, 1)");
         assert_eq!(refused("}\n}\n}\n", "}\n}"), "occurs 2 times (lines 1, 2)");
-        let all = replace("x\ny\nx", "x", "xx", Occurrences::All).unwrap();
+        let all = replace("x\ny\nx", "x", "xx", ReplacedOccurrences::All).unwrap();
         assert_eq!((all.text.as_str(), all.count), ("xx\ny\nxx", 2));
     }
 
@@ -507,9 +510,15 @@ mod tests {
         assert!(refused("  x = 1\n", "x  = 1").contains("line 1 differs"));
         assert_eq!(refused(content, "three"), "does not occur");
         assert_eq!(refused(content, "  "), "occurs 3 times (lines 2, 2, 3)");
-        let numbered = replace(content, "     2\t    one();", "x", Occurrences::Only).unwrap_err();
+        let numbered = replace(
+            content,
+            "     2\t    one();",
+            "x",
+            ReplacedOccurrences::Only,
+        )
+        .unwrap_err();
         assert!(
-            matches!(numbered, Mismatch::NotFound { numbered: true, .. }),
+            matches!(numbered, EditMismatch::NotFound { numbered: true, .. }),
             "{numbered:?}"
         );
     }

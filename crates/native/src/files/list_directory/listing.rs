@@ -83,7 +83,7 @@ pub(super) fn list(
         cut: false,
         kept: 0,
     };
-    let mut collector = Collector {
+    let mut collector = ListingCollector {
         listing,
         limit: arguments.limit,
         scanned: 0,
@@ -107,7 +107,7 @@ pub(super) fn list(
     Ok(collector.listing)
 }
 
-struct Collector<'s> {
+struct ListingCollector<'s> {
     listing: DirectoryListing,
     limit: usize,
     /// Names read so far, shown or not.
@@ -136,7 +136,7 @@ enum SubdirectoryContents {
     Names(Dir, Vec<OsString>),
 }
 
-impl Collector<'_> {
+impl ListingCollector<'_> {
     /// The names in a directory that lies at a place, sorted by their bytes, without those that rules keep from the
     /// call.
     fn names(&mut self, dir: &Dir, at: &Path) -> Result<Vec<OsString>, FileWorkInterruption> {

@@ -21,7 +21,8 @@ use toolpost_processes::{
 
 use super::Arguments;
 use crate::files::writing::{
-    IfMissing, MadeDirectories, OldContentNeed, Taking, WriteError, WriteTarget, WriteTargetRequest,
+    IfMissing, MadeDirectories, OldContentNeed, ReplaceCondition, WriteError, WriteTarget,
+    WriteTargetRequest,
 };
 
 /// Why nothing was moved, or why that is not certain.
@@ -271,8 +272,8 @@ fn copy(
                 path: told.to_owned(),
             });
         }
-        (Some(_), true) => Taking::Any,
-        (None, _) => Taking::Unchanged,
+        (Some(_), true) => ReplaceCondition::Any,
+        (None, _) => ReplaceCondition::Unchanged,
     };
     target.like = Some(stat);
     target.copy(file, stop)?.commit(taking, stop)?.durable?;

@@ -20,7 +20,7 @@ pub(super) struct ReadFileResult {
     /// Size of the file in bytes.
     size: u64,
     /// `utf-8`, or `binary` for everything else.
-    encoding: Encoding,
+    encoding: FileEncoding,
     /// Number of the first line shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_line: Option<u64>,
@@ -49,7 +49,8 @@ pub(super) struct ReadFileResult {
 }
 
 #[derive(Clone, Copy, PartialEq, Serialize, JsonSchema)]
-enum Encoding {
+#[schemars(rename = "Encoding")]
+enum FileEncoding {
     #[serde(rename = "utf-8")]
     Utf8,
     #[serde(rename = "binary")]
@@ -86,7 +87,7 @@ fn text_output(
     let result = ReadFileResult {
         path,
         size,
-        encoding: Encoding::Utf8,
+        encoding: FileEncoding::Utf8,
         first_line: Some(window.first_line),
         lines_shown: Some(window.lines_shown),
         total_lines: window.total_lines,
@@ -175,7 +176,7 @@ fn binary_output(path: String, file: BinaryFile) -> Result<ToolOutput, serde_jso
     let result = ReadFileResult {
         path,
         size: file.size,
-        encoding: Encoding::Binary,
+        encoding: FileEncoding::Binary,
         first_line: None,
         lines_shown: None,
         total_lines: None,

@@ -8,9 +8,9 @@ use toolpost_processes::sync_directory;
 use super::{StopSign, WriteError, WriteTarget};
 
 /// A file that will be removed.
-pub(in crate::files) struct Removal(pub(in crate::files) WriteTarget);
+pub(in crate::files) struct FileRemoval(pub(in crate::files) WriteTarget);
 
-impl Removal {
+impl FileRemoval {
     /// Removes the file if it is still the one that was read.
     pub(in crate::files) fn commit(self, stop: &StopSign) -> Result<RemovedFile, WriteError> {
         stop.check()?;

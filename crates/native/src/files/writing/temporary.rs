@@ -28,7 +28,7 @@ const NAMES: usize = 4;
 const LEFT_BEHIND_SECONDS: i64 = 15 * 60;
 
 /// A file on its way to its name.
-pub(super) struct Temporary {
+pub(super) struct TemporaryFile {
     dir: Arc<Dir>,
     file: File,
     /// Its name for the moment.
@@ -36,7 +36,7 @@ pub(super) struct Temporary {
     names: [OsString; NAMES],
 }
 
-impl Temporary {
+impl TemporaryFile {
     /// A new file in `dir` that is to be called `target`.
     pub(super) fn new(dir: &Arc<Dir>, target: &OsStr, mode: Mode) -> io::Result<Self> {
         let names = names_for(target);
@@ -133,7 +133,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
             let _ = unlinkat(&*self.dir, name, AtFlags::empty());
@@ -168,7 +168,7 @@ mod tests {
     use cap_std::{ambient_authority, fs::Dir};
     use rustix::fs::{Mode, OFlags, fstat, openat};
 
-    use super::{LEFT_BEHIND_SECONDS, NAMES, Temporary, first_free, names_for};
+    use super::{LEFT_BEHIND_SECONDS, NAMES, TemporaryFile, first_free, names_for};
 
     fn directory() -> (cap_tempfile::TempDir, Arc<Dir>) {
         let held = cap_tempfile::tempdir(ambient_authority()).unwrap();
@@ -189,11 +189,11 @@ mod tests {
     const MODE: Mode = Mode::RWXU;
 
     /// Both kinds of file: without a name, and with one where the file system has no others.
-    fn both(dir: &Arc<Dir>, target: &str) -> [Temporary; 2] {
-        let unnamed = Temporary::new(dir, OsStr::new(target), MODE).unwrap();
+    fn both(dir: &Arc<Dir>, target: &str) -> [TemporaryFile; 2] {
+        let unnamed = TemporaryFile::new(dir, OsStr::new(target), MODE).unwrap();
         [
             unnamed,
-            Temporary::named(dir, names_for(OsStr::new(target)), MODE).unwrap(),
+            TemporaryFile::named(dir, names_for(OsStr::new(target)), MODE).unwrap(),
         ]
     }
 
@@ -232,10 +232,10 @@ mod tests {
             "a name is free again when its writer is gone"
         );
         let held: Vec<_> = (0..NAMES)
-            .map(|_| Temporary::named(&dir, names_for(OsStr::new("a.txt")), MODE).unwrap())
+            .map(|_| TemporaryFile::named(&dir, names_for(OsStr::new("a.txt")), MODE).unwrap())
             .collect();
-        assert!(Temporary::named(&dir, names_for(OsStr::new("a.txt")), MODE).is_err());
-        let mut unnamed = Temporary::new(&dir, OsStr::new("a.txt"), MODE).unwrap();
+        assert!(TemporaryFile::named(&dir, names_for(OsStr::new("a.txt")), MODE).is_err());
+        let mut unnamed = TemporaryFile::new(&dir, OsStr::new("a.txt"), MODE).unwrap();
         assert!(unnamed.take_over(OsStr::new("a.txt")).is_err());
         drop(held);
         unnamed.take_over(OsStr::new("a.txt")).unwrap();
@@ -251,7 +251,7 @@ mod tests {
         dir.create_dir(&ours[2]).unwrap();
         dir.write(".toolpost-0000000000000000.0.tmp", "of another file")
             .unwrap();
-        let temporary = Temporary::new(&dir, OsStr::new("a.txt"), MODE).unwrap();
+        let temporary = TemporaryFile::new(&dir, OsStr::new("a.txt"), MODE).unwrap();
         temporary.sweep();
         assert_eq!(names(&dir).len(), 3, "nothing is old");
         let now = fstat(temporary.file()).unwrap().st_ctime;

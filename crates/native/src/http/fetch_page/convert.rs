@@ -8,11 +8,11 @@ use std::time::Instant;
 use reqwest::Url;
 
 use super::{
-    elements::{Element, ElementRole},
+    elements::{ElementRole, HtmlElement},
     entities::decoded,
     table::HtmlTable,
-    tokens::{HtmlStartTag, Token, Tokens},
-    writer::{Gap, PageTextStyle, PageTextWriter},
+    tokens::{HtmlStartTag, HtmlToken, HtmlTokenizer},
+    writer::{PageTextStyle, PageTextWriter, TextGap},
 };
 
 /// Open elements that are remembered. Deeper ones still have their text read.
@@ -57,7 +57,7 @@ pub(super) fn convert(
     until: Instant,
 ) -> Result<ConvertedPage, OutOfTime> {
     if html.contains("main") || html.contains("MAIN") {
-        let mut main = Converter::new(base, style, PageScope::Main);
+        let mut main = HtmlConverter::new(base, style, PageScope::Main);
         main.run(html, until)?;
         let has_main = main.seen_main;
         let main = main.finish();
@@ -65,20 +65,20 @@ pub(super) fn convert(
             return Ok(main);
         }
     }
-    let mut whole = Converter::new(base, style, PageScope::Whole);
+    let mut whole = HtmlConverter::new(base, style, PageScope::Whole);
     whole.run(html, until)?;
     Ok(whole.finish())
 }
 
 /// An element that is open, and what its end has to do.
 struct OpenElement {
-    element: Element,
+    element: HtmlElement,
     end: ElementEndAction,
 }
 
 enum ElementEndAction {
     /// Just a gap.
-    Gap(Gap),
+    Gap(TextGap),
     Nothing,
     /// What is inside is not shown.
     Noise,
@@ -86,10 +86,10 @@ enum ElementEndAction {
     Mark(&'static str),
     /// A mark and the end of a single line.
     Line {
-        gap: Gap,
+        gap: TextGap,
         mark: String,
     },
-    Margin(Gap),
+    Margin(TextGap),
     /// A list, with the next number.
     List {
         next: Option<u64>,
@@ -105,7 +105,7 @@ struct PreformattedBlock {
     language: Option<String>,
 }
 
-struct Converter {
+struct HtmlConverter {
     base: Url,
     base_is_given: bool,
     part: PageScope,
@@ -123,7 +123,7 @@ struct Converter {
     written: usize,
 }
 
-impl Converter {
+impl HtmlConverter {
     fn new(base: &Url, style: PageTextStyle, part: PageScope) -> Self {
         Self {
             base: base.clone(),
@@ -144,7 +144,7 @@ impl Converter {
     }
 
     fn run(&mut self, html: &str, until: Instant) -> Result<(), OutOfTime> {
-        for (number, token) in Tokens::new(html).enumerate() {
+        for (number, token) in HtmlTokenizer::new(html).enumerate() {
             if number % LOOK_EVERY == 0 && Instant::now() >= until {
                 return Err(OutOfTime);
             }
@@ -152,10 +152,10 @@ impl Converter {
                 break;
             }
             match token {
-                Token::Text(text) => self.text(text),
-                Token::Start(tag) => self.start(tag),
-                Token::End(name) => self.end(name),
-                Token::Raw { name, text } => self.raw(name, text),
+                HtmlToken::Text(text) => self.text(text),
+                HtmlToken::Start(tag) => self.start(tag),
+                HtmlToken::End(name) => self.end(name),
+                HtmlToken::Raw { name, text } => self.raw(name, text),
             }
         }
         Ok(())
@@ -205,7 +205,7 @@ impl Converter {
     }
 
     fn start(&mut self, tag: HtmlStartTag<'_>) {
-        let Some(element) = Element::named(tag.name) else {
+        let Some(element) = HtmlElement::named(tag.name) else {
             return;
         };
         if element.role.is_void() {
@@ -215,7 +215,7 @@ impl Converter {
         if self.stack.len() == MAX_DEPTH {
             self.beyond += 1;
             if element.role.is_block() && self.is_shown() && self.preformatted.is_none() {
-                self.writer.gap(Gap::Line);
+                self.writer.gap(TextGap::Line);
             }
             return;
         }
@@ -224,7 +224,7 @@ impl Converter {
     }
 
     fn end(&mut self, name: &str) {
-        let Some(element) = Element::named(name) else {
+        let Some(element) = HtmlElement::named(name) else {
             return;
         };
         if self.beyond > 0 {
@@ -287,7 +287,7 @@ impl Converter {
     /// Ends the innermost open element that is wanted, with all inside it, unless a barrier stands before it.
     fn end_last(
         &mut self,
-        wanted: impl Fn(Element) -> bool,
+        wanted: impl Fn(HtmlElement) -> bool,
         barrier: impl Fn(ElementRole) -> bool,
     ) {
         for place in (0..self.stack.len()).rev() {
@@ -328,7 +328,11 @@ impl Converter {
                     .stack
                     .iter()
                     .any(|open| open.element.role == ElementRole::Item);
-                self.writer.gap(if within { Gap::Line } else { Gap::Blank });
+                self.writer.gap(if within {
+                    TextGap::Line
+                } else {
+                    TextGap::Blank
+                });
             }
             ElementEndAction::Preformatted => self.write_preformatted(),
             ElementEndAction::Code => self.write_code(),
@@ -356,7 +360,7 @@ impl Converter {
         if self.writer.in_line() {
             return self.writer.text(text);
         }
-        self.writer.gap(Gap::Blank);
+        self.writer.gap(TextGap::Blank);
         if self.writer.style == PageTextStyle::Markdown {
             let fence = "`".repeat(longest_run(text).max(2) + 1);
             self.writer.lines(&format!(
@@ -366,7 +370,7 @@ impl Converter {
         } else {
             self.writer.lines(text);
         }
-        self.writer.gap(Gap::Blank);
+        self.writer.gap(TextGap::Blank);
     }
 
     fn write_code(&mut self) {

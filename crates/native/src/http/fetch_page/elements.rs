@@ -81,12 +81,12 @@ impl ElementRole {
 
 /// An element that is known, by its place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Element {
+pub(super) struct HtmlElement {
     place: usize,
     pub(super) role: ElementRole,
 }
 
-impl Element {
+impl HtmlElement {
     /// By name, in any case. Elements nobody knows are as if they were not there.
     pub(super) fn named(name: &str) -> Option<Self> {
         // The longest name has ten letters.
@@ -200,16 +200,16 @@ const ELEMENTS: &[(&str, ElementRole)] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::{ELEMENTS, Element, ElementRole};
+    use super::{ELEMENTS, ElementRole, HtmlElement};
 
     #[test]
     fn the_table_is_in_order() {
         assert!(ELEMENTS.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert!(ELEMENTS.iter().all(|(name, _)| name.len() <= 10));
         assert_eq!(
-            Element::named("BlockQuote").map(|element| element.role),
+            HtmlElement::named("BlockQuote").map(|element| element.role),
             Some(ElementRole::Quote)
         );
-        assert_eq!(Element::named("my-element"), None);
+        assert_eq!(HtmlElement::named("my-element"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Tables: those that hold data become rows, those that only place things on the screen become blocks.
 
-use super::writer::{Gap, PageTextStyle, PageTextWriter};
+use super::writer::{PageTextStyle, PageTextWriter, TextGap};
 
 /// Most columns kept; what is beyond joins the last.
 const MAX_COLUMNS: usize = 64;
@@ -78,10 +78,10 @@ impl HtmlTable {
     pub(super) fn write(mut self, writer: &mut PageTextWriter) {
         self.rows
             .retain(|row| row.iter().any(|cell| !cell.is_empty()));
-        writer.gap(Gap::Blank);
+        writer.gap(TextGap::Blank);
         if !self.holds_data() {
             for cell in self.rows.iter().flatten().filter(|cell| !cell.is_empty()) {
-                writer.gap(Gap::Line);
+                writer.gap(TextGap::Line);
                 writer.lines(cell);
             }
         } else if writer.style == PageTextStyle::Markdown {
@@ -91,16 +91,16 @@ impl HtmlTable {
                 let cells: Vec<String> = cells
                     .map(|cell| cell.unwrap_or_default().replace('|', "\\|"))
                     .collect();
-                writer.gap(Gap::Line);
+                writer.gap(TextGap::Line);
                 writer.lines(&format!("| {} |", cells.join(" | ")));
                 if number == 0 {
-                    writer.gap(Gap::Line);
+                    writer.gap(TextGap::Line);
                     writer.lines(&format!("|{}", " --- |".repeat(columns)));
                 }
             }
         } else {
             for row in &self.rows {
-                writer.gap(Gap::Line);
+                writer.gap(TextGap::Line);
                 writer.lines(
                     &row.iter()
                         .map(|cell| one_line(cell))
@@ -109,7 +109,7 @@ impl HtmlTable {
                 );
             }
         }
-        writer.gap(Gap::Blank);
+        writer.gap(TextGap::Blank);
     }
 }
 

@@ -8,7 +8,7 @@ use super::entities::decoded;
 
 /// A piece of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub(super) enum HtmlToken<'a> {
     /// Text, with references still in it.
     Text(&'a str),
     /// The start of an element.
@@ -33,13 +33,13 @@ const RAW: [&str; 8] = [
 ];
 
 /// Cuts a page into pieces.
-pub(super) struct Tokens<'a> {
+pub(super) struct HtmlTokenizer<'a> {
     rest: &'a str,
     /// The start tag before was of an element whose content is not markup.
     raw: Option<&'a str>,
 }
 
-impl<'a> Tokens<'a> {
+impl<'a> HtmlTokenizer<'a> {
     pub(super) fn new(html: &'a str) -> Self {
         Self {
             rest: html,
@@ -75,7 +75,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// What begins with `<`, if it is a tag or something that is not shown; `None` if it is just the character.
-    fn markup(&mut self) -> Option<Option<Token<'a>>> {
+    fn markup(&mut self) -> Option<Option<HtmlToken<'a>>> {
         let bytes = self.rest.as_bytes();
         match bytes.get(1)? {
             b'!' if self.rest.starts_with("<!--") => {
@@ -93,7 +93,7 @@ impl<'a> Tokens<'a> {
                 let end = attributes_end(self.rest);
                 self.take(end);
                 self.take(1);
-                Some(Some(Token::End(name)))
+                Some(Some(HtmlToken::End(name)))
             }
             b'/' => {
                 self.take_until_gt();
@@ -113,7 +113,7 @@ impl<'a> Tokens<'a> {
                     .iter()
                     .any(|raw| name.eq_ignore_ascii_case(raw))
                     .then_some(name);
-                Some(Some(Token::Start(HtmlStartTag { name, attributes })))
+                Some(Some(HtmlToken::Start(HtmlStartTag { name, attributes })))
             }
             _ => None,
         }
@@ -132,14 +132,14 @@ impl<'a> Tokens<'a> {
     }
 }
 
-impl<'a> Iterator for Tokens<'a> {
-    type Item = Token<'a>;
+impl<'a> Iterator for HtmlTokenizer<'a> {
+    type Item = HtmlToken<'a>;
 
-    fn next(&mut self) -> Option<Token<'a>> {
+    fn next(&mut self) -> Option<HtmlToken<'a>> {
         if let Some(name) = self.raw.take() {
             let text = self.raw_text(name);
             if !text.is_empty() {
-                return Some(Token::Raw { name, text });
+                return Some(HtmlToken::Raw { name, text });
             }
         }
         while !self.rest.is_empty() {
@@ -156,7 +156,7 @@ impl<'a> Iterator for Tokens<'a> {
                 .skip(1)
                 .position(|byte| byte == b'<')
                 .map_or(self.rest.len(), |at| at + 1);
-            return Some(Token::Text(self.take(end)));
+            return Some(HtmlToken::Text(self.take(end)));
         }
         None
     }
@@ -255,8 +255,8 @@ fn attribute_value(text: &str) -> (&str, &str) {
 
 /// The charset a page names in a `<meta>`.
 pub(in crate::http) fn meta_charset(head: &str) -> Option<String> {
-    Tokens::new(head).find_map(|token| {
-        let Token::Start(tag) = token else {
+    HtmlTokenizer::new(head).find_map(|token| {
+        let HtmlToken::Start(tag) = token else {
             return None;
         };
         if !tag.name.eq_ignore_ascii_case("meta") {
@@ -280,14 +280,14 @@ pub(in crate::http) fn meta_charset(head: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Token, Tokens, meta_charset};
+    use super::{HtmlToken, HtmlTokenizer, meta_charset};
 
     fn told(html: &str) -> String {
-        let pieces = Tokens::new(html).map(|token| match token {
-            Token::Text(text) => format!("{text:?}"),
-            Token::Start(tag) => format!("<{}>", tag.name),
-            Token::End(name) => format!("</{name}>"),
-            Token::Raw { name, text } => format!("{name}:{text:?}"),
+        let pieces = HtmlTokenizer::new(html).map(|token| match token {
+            HtmlToken::Text(text) => format!("{text:?}"),
+            HtmlToken::Start(tag) => format!("<{}>", tag.name),
+            HtmlToken::End(name) => format!("</{name}>"),
+            HtmlToken::Raw { name, text } => format!("{name}:{text:?}"),
         });
         pieces.collect::<Vec<_>>().join(" ")
     }
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn attributes() {
         let check = |html: &str, name: &str, value: Option<&str>| {
-            let Some(Token::Start(tag)) = Tokens::new(html).next() else {
+            let Some(HtmlToken::Start(tag)) = HtmlTokenizer::new(html).next() else {
                 panic!("{html}")
             };
             assert_eq!(tag.attribute(name).as_deref(), value, "{html}");

@@ -15,7 +15,7 @@ pub(super) enum PageTextStyle {
 }
 
 /// What stands at the beginning of lines.
-enum Margin {
+enum LineMargin {
     Quote,
     /// An item of a list, whose mark is written once.
     Item {
@@ -32,7 +32,7 @@ struct OpenMarkdownMarkup {
 
 /// What is wanted between the text so far and the next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Gap {
+pub(super) enum TextGap {
     None,
     Space,
     Line,
@@ -62,8 +62,8 @@ impl BoundedText {
 pub(super) struct PageTextWriter {
     pub(super) style: PageTextStyle,
     out: BoundedText,
-    gap: Gap,
-    margins: Vec<Margin>,
+    gap: TextGap,
+    margins: Vec<LineMargin>,
     marks: Vec<OpenMarkdownMarkup>,
     /// How many elements are open that hold a single line: headings, links, cells.
     single_line: usize,
@@ -79,7 +79,7 @@ impl PageTextWriter {
                 room,
                 is_full: false,
             },
-            gap: Gap::None,
+            gap: TextGap::None,
             margins: Vec::new(),
             marks: Vec::new(),
             single_line: 0,
@@ -108,12 +108,12 @@ impl PageTextWriter {
     }
 
     /// Asks for a gap before whatever comes next.
-    pub(super) fn gap(&mut self, gap: Gap) {
-        if gap >= Gap::Line && self.single_line > 0 {
-            self.gap = self.gap.max(Gap::Space);
+    pub(super) fn gap(&mut self, gap: TextGap) {
+        if gap >= TextGap::Line && self.single_line > 0 {
+            self.gap = self.gap.max(TextGap::Space);
             return;
         }
-        if gap >= Gap::Line {
+        if gap >= TextGap::Line {
             // A mark does not reach over lines; it is written again where the text goes on.
             for mark in self.marks.iter_mut().rev().filter(|mark| mark.written) {
                 self.out.push_str(mark.text);
@@ -123,18 +123,22 @@ impl PageTextWriter {
         // The first paragraph of an item stands beside the item's mark.
         let beside_mark = matches!(
             self.margins.last(),
-            Some(Margin::Item { mark: Some(_), .. })
+            Some(LineMargin::Item { mark: Some(_), .. })
         );
-        let gap = if beside_mark { gap.min(Gap::Line) } else { gap };
+        let gap = if beside_mark {
+            gap.min(TextGap::Line)
+        } else {
+            gap
+        };
         self.gap = self.gap.max(gap);
     }
 
     /// Ends the line; the second time, leaves one blank.
     pub(super) fn break_line(&mut self) {
-        let gap = if self.gap >= Gap::Line {
-            Gap::Blank
+        let gap = if self.gap >= TextGap::Line {
+            TextGap::Blank
         } else {
-            Gap::Line
+            TextGap::Line
         };
         self.gap(gap);
     }
@@ -146,16 +150,16 @@ impl PageTextWriter {
             .filter(|word| !word.is_empty())
             .peekable();
         if text.starts_with(|c: char| c.is_ascii_whitespace()) {
-            self.gap = self.gap.max(Gap::Space);
+            self.gap = self.gap.max(TextGap::Space);
         }
         while let Some(word) = words.next() {
             self.exact(word);
             if words.peek().is_some() {
-                self.gap = Gap::Space;
+                self.gap = TextGap::Space;
             }
         }
         if text.ends_with(|c: char| c.is_ascii_whitespace()) {
-            self.gap = self.gap.max(Gap::Space);
+            self.gap = self.gap.max(TextGap::Space);
         }
     }
 
@@ -173,7 +177,7 @@ impl PageTextWriter {
     pub(super) fn lines(&mut self, text: &str) {
         for (number, line) in text.split('\n').enumerate() {
             if number > 0 {
-                self.gap = Gap::None;
+                self.gap = TextGap::None;
                 self.out.push_str("\n");
                 self.margin();
             } else {
@@ -184,20 +188,20 @@ impl PageTextWriter {
     }
 
     fn make_gap(&mut self) {
-        let gap = std::mem::replace(&mut self.gap, Gap::None);
+        let gap = std::mem::replace(&mut self.gap, TextGap::None);
         if self.out.text.is_empty() {
             self.margin();
             return;
         }
         match gap {
-            Gap::None => {}
-            Gap::Space => self.out.push_str(" "),
-            Gap::Line | Gap::Blank => {
-                if gap == Gap::Blank {
+            TextGap::None => {}
+            TextGap::Space => self.out.push_str(" "),
+            TextGap::Line | TextGap::Blank => {
+                if gap == TextGap::Blank {
                     self.out.push_str("\n");
                     let quotes = self.margins.iter().take(MARKED_LEVELS);
                     let quoted = quotes
-                        .filter(|margin| matches!(margin, Margin::Quote))
+                        .filter(|margin| matches!(margin, LineMargin::Quote))
                         .count();
                     self.out.push_str(">".repeat(quoted).as_str());
                 }
@@ -210,8 +214,8 @@ impl PageTextWriter {
     fn margin(&mut self) {
         for margin in self.margins.iter_mut().take(MARKED_LEVELS) {
             match margin {
-                Margin::Quote => self.out.push_str("> "),
-                Margin::Item { mark, width } => match mark.take() {
+                LineMargin::Quote => self.out.push_str("> "),
+                LineMargin::Item { mark, width } => match mark.take() {
                     Some(mark) => self.out.push_str(&mark),
                     None => self.out.push_str(&" ".repeat(*width)),
                 },
@@ -220,20 +224,20 @@ impl PageTextWriter {
     }
 
     pub(super) fn open_quote(&mut self) {
-        self.gap(Gap::Blank);
-        self.margins.push(Margin::Quote);
+        self.gap(TextGap::Blank);
+        self.margins.push(LineMargin::Quote);
     }
 
     pub(super) fn open_item(&mut self, mark: String) {
-        self.gap(Gap::Line);
+        self.gap(TextGap::Line);
         let width = mark.chars().count();
-        self.margins.push(Margin::Item {
+        self.margins.push(LineMargin::Item {
             mark: Some(mark),
             width,
         });
     }
 
-    pub(super) fn close_margin(&mut self, gap: Gap) {
+    pub(super) fn close_margin(&mut self, gap: TextGap) {
         self.margins.pop();
         self.gap(gap);
     }

@@ -18,14 +18,14 @@ use toolpost_processes::{Credential, HttpTarget};
 use super::super::{
     body::HttpResponseBody,
     charset,
-    exchange::{Hop, media_type},
+    exchange::{RedirectHop, media_type},
 };
 use crate::files::SavedFile;
 
 mod indent;
 mod scrub;
 
-use self::{indent::indented, scrub::Scrubber};
+use self::{indent::indented, scrub::CredentialScrubber};
 
 /// Most headers told.
 const MAX_HEADERS: usize = 60;
@@ -58,7 +58,7 @@ pub(super) struct RequestResult {
     url: String,
     /// The redirects that were followed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    redirects: Vec<Hop>,
+    redirects: Vec<RedirectHop>,
     /// The headers. Values of cookies are left out.
     headers: BTreeMap<String, String>,
     /// What the answer says its body is.
@@ -91,25 +91,25 @@ pub(super) struct HttpResponseReport<'c> {
     status: StatusCode,
     result: RequestResult,
     label: Option<String>,
-    scrubber: Scrubber<'c>,
+    scrubber: CredentialScrubber<'c>,
 }
 
 impl<'c> HttpResponseReport<'c> {
     pub(super) fn new(
         response: &Response,
         target: &HttpTarget,
-        hops: Vec<Hop>,
+        hops: Vec<RedirectHop>,
         stopped_because: Option<String>,
         credential: Option<&'c Credential>,
     ) -> Self {
-        let scrubber = Scrubber::new(credential);
+        let scrubber = CredentialScrubber::new(credential);
         let (said, label) = media_type(response.headers());
         let mut notes = Vec::new();
         let headers = told_headers(response.headers(), &scrubber, &mut notes);
         notes.extend(stopped_because.map(|because| scrubber.text(&because)));
         let redirects = hops
             .into_iter()
-            .map(|hop| Hop {
+            .map(|hop| RedirectHop {
                 to: scrubber.text(&hop.to),
                 ..hop
             })
@@ -359,7 +359,7 @@ fn host(url: &str) -> &str {
 /// no jar here that would need it.
 fn told_headers(
     headers: &HeaderMap,
-    scrubber: &Scrubber<'_>,
+    scrubber: &CredentialScrubber<'_>,
     notes: &mut Vec<String>,
 ) -> BTreeMap<String, String> {
     let mut told: BTreeMap<String, String> = BTreeMap::new();

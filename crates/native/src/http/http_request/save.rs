@@ -7,7 +7,7 @@ use toolpost_processes::{HttpError, HttpExchangeDeadline, Workspace, on_worker};
 
 use crate::{
     files::{IncomingFile, SavedFile},
-    http::body::Incoming,
+    http::body::IncomingBody,
 };
 
 /// How much is gathered before it is written.
@@ -47,7 +47,7 @@ impl ResponseFileSave {
     /// worse than none.
     pub(super) async fn run(
         mut self,
-        mut incoming: Incoming<'_>,
+        mut incoming: IncomingBody<'_>,
         deadline: HttpExchangeDeadline,
     ) -> Result<SavedFile, ToolFailure> {
         let mut batch = Vec::new();

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoCaptures};
 use grep_regex::RegexMatcher;
 
-use super::expression::Expression;
+use super::expression::SearchExpression;
 use crate::search::watch::SearchStopSignal;
 
 /// How much text the engine is given at once, where lines are shorter.
@@ -20,7 +20,7 @@ const PIECE_BYTES: usize = 32 << 10;
 const SEARCH_BYTES: usize = 64;
 
 /// One thread's way to the engine.
-pub(super) struct Careful<'c> {
+pub(super) struct CarefulMatcher<'c> {
     /// A copy of its own: threads that share one would wait for its caches.
     engine: RegexMatcher,
     multiline: bool,
@@ -34,10 +34,10 @@ pub(super) struct Careful<'c> {
 /// The search is over.
 #[derive(Debug, thiserror::Error)]
 #[error("the search is over")]
-pub(super) struct Over;
+pub(super) struct SearchEnd;
 
-impl<'c> Careful<'c> {
-    pub(super) fn new(expression: &Expression, watch: &'c SearchStopSignal<'c>) -> Self {
+impl<'c> CarefulMatcher<'c> {
+    pub(super) fn new(expression: &SearchExpression, watch: &'c SearchStopSignal<'c>) -> Self {
         Self {
             engine: expression.engine.clone(),
             multiline: expression.multiline,
@@ -59,14 +59,14 @@ impl<'c> Careful<'c> {
         text: &[u8],
         mut at: usize,
         mut search: impl FnMut(usize, usize) -> Option<(T, usize)>,
-    ) -> Result<Option<T>, Over> {
+    ) -> Result<Option<T>, SearchEnd> {
         let piece = PIECE_BYTES.min(self.longest_line);
         while at < text.len() {
             // Where every line matches there is a search a line, and a look each time would take longer than that.
             if self.since_look.get() >= piece {
                 self.since_look.set(0);
                 if !self.watch.look() {
-                    return Err(Over);
+                    return Err(SearchEnd);
                 }
             }
             let window = &text[at..text.len().min(at + piece)];
@@ -100,18 +100,18 @@ impl<'c> Careful<'c> {
     }
 }
 
-impl Matcher for Careful<'_> {
+impl Matcher for CarefulMatcher<'_> {
     type Captures = NoCaptures;
-    type Error = Over;
+    type Error = SearchEnd;
 
-    fn find_at(&self, text: &[u8], at: usize) -> Result<Option<Match>, Over> {
+    fn find_at(&self, text: &[u8], at: usize) -> Result<Option<Match>, SearchEnd> {
         // The engine's type of error has no value.
         let find = |at: usize, end: usize| self.engine.find_at(&text[..end], at).ok().flatten();
         if self.multiline {
             return if self.watch.look() {
                 Ok(find(at, text.len()))
             } else {
-                Err(Over)
+                Err(SearchEnd)
             };
         }
         self.in_pieces(text, at, |at, end| {
@@ -119,7 +119,7 @@ impl Matcher for Careful<'_> {
         })
     }
 
-    fn new_captures(&self) -> Result<NoCaptures, Over> {
+    fn new_captures(&self) -> Result<NoCaptures, SearchEnd> {
         Ok(NoCaptures::new())
     }
 
@@ -131,7 +131,7 @@ impl Matcher for Careful<'_> {
         self.engine.line_terminator()
     }
 
-    fn find_candidate_line(&self, text: &[u8]) -> Result<Option<LineMatchKind>, Over> {
+    fn find_candidate_line(&self, text: &[u8]) -> Result<Option<LineMatchKind>, SearchEnd> {
         self.in_pieces(text, 0, |at, end| {
             let found = self
                 .engine
@@ -149,7 +149,7 @@ impl Matcher for Careful<'_> {
         })
     }
 
-    fn shortest_match_at(&self, text: &[u8], at: usize) -> Result<Option<usize>, Over> {
+    fn shortest_match_at(&self, text: &[u8], at: usize) -> Result<Option<usize>, SearchEnd> {
         if self.multiline {
             return Ok(self.find_at(text, at)?.map(|found| found.end()));
         }

@@ -27,7 +27,7 @@ const CACHE_BYTES: usize = 8 << 20;
 pub(super) const HELD_BYTES: usize = 8 << 20;
 
 /// What to look for.
-pub(in crate::search) struct Expression {
+pub(in crate::search) struct SearchExpression {
     pub(super) engine: RegexMatcher,
     pub(super) multiline: bool,
     /// The longest line, and with `multiline` the largest file, it is used on.
@@ -68,7 +68,7 @@ pub(in crate::search) struct ExpressionOptions {
 pub(in crate::search) fn compile(
     pattern: &str,
     reading: ExpressionOptions,
-) -> Result<Expression, ExpressionError> {
+) -> Result<SearchExpression, ExpressionError> {
     match pattern.len() {
         0 => return Err(ExpressionError::Empty),
         1..=MAX_BYTES => {}
@@ -89,7 +89,7 @@ pub(in crate::search) fn compile(
     for (size, longest_text) in COMPILED {
         match builder.size_limit(size).build(pattern) {
             Ok(engine) => {
-                return Ok(Expression {
+                return Ok(SearchExpression {
                     engine,
                     multiline: reading.multiline,
                     longest_text,

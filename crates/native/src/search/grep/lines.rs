@@ -14,12 +14,12 @@ use serde::Serialize;
 use toolpost_model::visible_text;
 
 use super::{
-    careful::Careful,
-    expression::Expression,
+    careful::CarefulMatcher,
+    expression::SearchExpression,
     scan::{WatchedFileReader, searcher},
 };
 use crate::search::{
-    SearchPageRange, newest::Hit, start::SearchStart, walk::open_file_beneath,
+    SearchPageRange, newest::SearchHit, start::SearchStart, walk::open_file_beneath,
     watch::SearchStopSignal,
 };
 
@@ -66,21 +66,21 @@ pub(crate) fn listing(lines: &[GrepLine]) -> String {
 
 /// What to show around a match.
 #[derive(Clone, Copy)]
-pub(in crate::search) struct Around {
+pub(in crate::search) struct ContextLines {
     pub(in crate::search) before: usize,
     pub(in crate::search) after: usize,
 }
 
 /// What to collect.
 pub(in crate::search) struct MatchLineQuery<'c> {
-    pub(in crate::search) expression: &'c Expression,
-    pub(in crate::search) around: Around,
+    pub(in crate::search) expression: &'c SearchExpression,
+    pub(in crate::search) around: ContextLines,
     pub(in crate::search) page: SearchPageRange,
 }
 
 /// The lines of one file.
 pub(super) struct FileLines<'h> {
-    pub(super) hit: &'h Hit,
+    pub(super) hit: &'h SearchHit,
     pub(super) lines: Vec<GrepLine>,
 }
 
@@ -88,10 +88,10 @@ pub(super) struct FileLines<'h> {
 pub(super) fn collect<'h>(
     wanted: &MatchLineQuery<'_>,
     start: &SearchStart,
-    hits: &'h [Hit],
+    hits: &'h [SearchHit],
     watch: &SearchStopSignal<'_>,
 ) -> Vec<FileLines<'h>> {
-    let matcher = Careful::new(wanted.expression, watch);
+    let matcher = CarefulMatcher::new(wanted.expression, watch);
     let mut searcher = line_searcher(wanted);
     let mut skip = wanted.page.offset as u64;
     let mut room = GrepLineBudget {
@@ -142,7 +142,7 @@ pub(in crate::search) fn collect_from(
     text: impl Read,
     watch: &SearchStopSignal<'_>,
 ) -> CollectedLines {
-    let matcher = Careful::new(wanted.expression, watch);
+    let matcher = CarefulMatcher::new(wanted.expression, watch);
     let mut room = GrepLineBudget {
         lines: wanted.page.limit,
         bytes: TEXT_BYTES,
@@ -190,7 +190,7 @@ impl GrepLineBudget {
 
 struct GrepLineSink<'l> {
     matcher: &'l RegexMatcher,
-    around: Around,
+    around: ContextLines,
     skip: u64,
     room: &'l mut GrepLineBudget,
     lines: Vec<GrepLine>,

@@ -17,7 +17,7 @@ use crate::{
     files::kept_by_rules,
     search::{
         counted,
-        newest::{Hit, SearchHits},
+        newest::{SearchHit, SearchHits},
         page_of,
         start::SearchStart,
         walk::PassedOver,
@@ -172,7 +172,7 @@ impl FinishedGrep<'_> {
         }
     }
 
-    fn file(&self, hit: &Hit, lines: Vec<GrepLine>) -> GrepFileEntry {
+    fn file(&self, hit: &SearchHit, lines: Vec<GrepLine>) -> GrepFileEntry {
         let (path, lossy_name) = relative(&hit.place);
         GrepFileEntry {
             path: path.into_owned(),

@@ -12,12 +12,12 @@ use parking_lot::Mutex;
 use rustix::fs::Stat;
 
 use super::{
-    careful::Careful,
-    expression::{Expression, HELD_BYTES, line_terminator},
+    careful::CarefulMatcher,
+    expression::{HELD_BYTES, SearchExpression, line_terminator},
 };
 use crate::search::{
-    newest::{ModificationTime, Newest},
-    walk::{Visit, WalkedFile, open_file},
+    newest::{ModificationTime, NewestHits},
+    walk::{FileVisitor, WalkedFile, open_file},
     watch::SearchStopSignal,
 };
 
@@ -28,7 +28,7 @@ const BYTES_A_LOOK: usize = 1 << 20;
 
 /// What to look for in a file.
 pub(super) struct GrepScanQuery<'w> {
-    pub(super) expression: &'w Expression,
+    pub(super) expression: &'w SearchExpression,
     /// Whether one line is enough.
     pub(super) first_only: bool,
 }
@@ -69,10 +69,10 @@ impl AddAssign for GrepScanCounts {
 /// One thread's share of the search.
 pub(super) struct GrepFileScanner<'s> {
     wanted: &'s GrepScanQuery<'s>,
-    matcher: Careful<'s>,
+    matcher: CarefulMatcher<'s>,
     searcher: Searcher,
     watch: &'s SearchStopSignal<'s>,
-    found: &'s Mutex<Newest>,
+    found: &'s Mutex<NewestHits>,
     scanned: GrepScanCounts,
     total: &'s Mutex<GrepScanCounts>,
     buffer: Vec<u8>,
@@ -82,12 +82,12 @@ impl<'s> GrepFileScanner<'s> {
     pub(super) fn new(
         wanted: &'s GrepScanQuery<'s>,
         watch: &'s SearchStopSignal<'s>,
-        found: &'s Mutex<Newest>,
+        found: &'s Mutex<NewestHits>,
         total: &'s Mutex<GrepScanCounts>,
     ) -> Self {
         Self {
             wanted,
-            matcher: Careful::new(wanted.expression, watch),
+            matcher: CarefulMatcher::new(wanted.expression, watch),
             searcher: searcher(wanted.expression.multiline)
                 .line_number(false)
                 .build(),
@@ -102,7 +102,7 @@ impl<'s> GrepFileScanner<'s> {
 
     /// Searches an open file that lies at `place`.
     pub(super) fn search(&mut self, file: File, stat: &Stat, place: &Path) {
-        let mut count = Count {
+        let mut count = MatchCounter {
             lines: 0,
             binary: false,
             first_only: self.wanted.first_only,
@@ -119,7 +119,7 @@ impl<'s> GrepFileScanner<'s> {
         }
     }
 
-    fn run(&mut self, mut file: File, stat: &Stat, count: &mut Count) -> io::Result<()> {
+    fn run(&mut self, mut file: File, stat: &Stat, count: &mut MatchCounter) -> io::Result<()> {
         let size = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
         let expression = self.wanted.expression;
         if expression.multiline && size > expression.longest_text {
@@ -150,7 +150,7 @@ impl<'s> GrepFileScanner<'s> {
     }
 }
 
-impl Visit for GrepFileScanner<'_> {
+impl FileVisitor for GrepFileScanner<'_> {
     fn file(&mut self, met: &WalkedFile<'_>) {
         match open_file(met.dir, met.name) {
             Ok((file, stat)) => self.search(file, &stat, met.place),
@@ -167,13 +167,13 @@ impl Drop for GrepFileScanner<'_> {
 }
 
 /// Counts matching lines.
-struct Count {
+struct MatchCounter {
     lines: u64,
     binary: bool,
     first_only: bool,
 }
 
-impl Sink for Count {
+impl Sink for MatchCounter {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, matched: &SinkMatch<'_>) -> io::Result<bool> {

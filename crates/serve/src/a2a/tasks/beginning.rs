@@ -30,7 +30,7 @@ use super::{
 const ATTEMPTS: usize = 16;
 
 /// A message that asks for calls.
-pub(in super::super) struct Begin {
+pub(in super::super) struct TaskCallMessage {
     pub(in super::super) session: Arc<Session>,
     /// Whether the conversation begins with it, so that nothing of it can be on record.
     pub(in super::super) is_first: bool,
@@ -41,7 +41,7 @@ pub(in super::super) struct Begin {
     pub(in super::super) span: Option<Box<TraceContext>>,
 }
 
-impl Begin {
+impl TaskCallMessage {
     /// The task of a message. Its id is made of the conversation and the message's id, so a message that is sent twice is
     /// one task, and nothing runs twice: the first is found in memory or on record. Another message under the id of an
     /// earlier one finds that task too, and is refused.

@@ -29,7 +29,7 @@ impl TaskCreation {
 }
 
 #[derive(Default)]
-pub(in super::super) struct Tasks {
+pub(in super::super) struct TaskShelf {
     shelf: Mutex<TaskTable>,
 }
 
@@ -47,7 +47,7 @@ struct TaskTableEntry {
     looked_at: u64,
 }
 
-impl Tasks {
+impl TaskShelf {
     pub(super) fn get(&self, id: &str) -> Option<Arc<A2aTask>> {
         let mut shelf = self.shelf.lock();
         shelf.looks += 1;

@@ -15,9 +15,9 @@ const COMPILED: &str = "components";
 
 /// The engine of all components, made with the first one.
 #[derive(Default)]
-pub(super) struct Components(Option<WasmModules>);
+pub(super) struct ComponentEngine(Option<WasmModules>);
 
-impl Components {
+impl ComponentEngine {
     pub(super) async fn load(
         &mut self,
         config: &HostConfig,

@@ -27,7 +27,7 @@ use crate::{
         exchange::{ExchangeResult, ExchangeStep, McpExchange},
         fault::McpFault,
         sessions::McpSession,
-        wire::{self, Id, McpReply},
+        wire::{self, McpReply, McpRequestId},
     },
     streams,
 };
@@ -35,14 +35,14 @@ use crate::{
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Who is spoken to, and about which request.
-pub(super) struct Speaking {
+pub(super) struct McpAnswerContext {
     pub(super) face: Arc<McpServerFace>,
-    pub(super) id: Id,
+    pub(super) id: McpRequestId,
     /// Who asked for what, where each request speaks for itself; faults have a status of their own there.
     pub(super) asker: Option<(Principal, [u8; 32])>,
 }
 
-impl Speaking {
+impl McpAnswerContext {
     /// Waits for what comes first: the end, as one text, or something before it, as a stream.
     pub(super) async fn respond(self, mut exchange: McpExchange) -> Response {
         match exchange.next().await {
@@ -58,7 +58,11 @@ impl Speaking {
         }
     }
 
-    fn keep(&self, exchange: McpExchange, round: crate::mcp::exchange::Round) -> ExchangeResult {
+    fn keep(
+        &self,
+        exchange: McpExchange,
+        round: crate::mcp::exchange::QuestionRound,
+    ) -> ExchangeResult {
         match &self.asker {
             Some((principal, digest)) => self.face.rounds.keep(exchange, round, principal, digest),
             None => Err(McpFault::internal("this client is asked in another way")),
@@ -108,7 +112,7 @@ impl Speaking {
 
 /// A stream that is being told. Dropped, it leaves the exchange, which knows what that means.
 struct ExchangeStream {
-    speaking: Speaking,
+    speaking: McpAnswerContext,
     first: Option<Bytes>,
     exchange: Option<McpExchange>,
     alive: Interval,
@@ -135,7 +139,7 @@ impl ExchangeStream {
             }
         };
         self.exchange = None;
-        let Speaking { face, id, .. } = &self.speaking;
+        let McpAnswerContext { face, id, .. } = &self.speaking;
         match outcome {
             Ok(McpReply::Nothing) => None,
             Ok(reply) => Some(frame(&wire::answer(id, reply))),
@@ -161,7 +165,7 @@ fn frame(pieces: &[Bytes]) -> Bytes {
 pub(super) fn json(pieces: &[Bytes; 3]) -> Response {
     let body = match pieces {
         [whole, rest, last] if rest.is_empty() && last.is_empty() => Body::from(whole.clone()),
-        pieces => Body::new(Pieces(
+        pieces => Body::new(SharedBodyPieces(
             pieces
                 .iter()
                 .filter(|piece| !piece.is_empty())
@@ -180,7 +184,7 @@ pub(super) fn json(pieces: &[Bytes; 3]) -> Response {
 /// A refusal.
 pub(super) fn refused(
     face: &McpServerFace,
-    id: Option<&Id>,
+    id: Option<&McpRequestId>,
     fault: McpFault,
     status: StatusCode,
 ) -> Response {
@@ -198,9 +202,9 @@ pub(super) fn refused(
 }
 
 /// A body of known length in pieces that are shared with others.
-struct Pieces(VecDeque<Bytes>);
+struct SharedBodyPieces(VecDeque<Bytes>);
 
-impl hyper::body::Body for Pieces {
+impl hyper::body::Body for SharedBodyPieces {
     type Data = Bytes;
     type Error = Infallible;
 

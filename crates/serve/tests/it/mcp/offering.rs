@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolpost_model::{
-    BoxFuture, Companions, Declaration, DynTool, EffectClass, EffectOrigin, ErrorClass, FnTool,
-    SessionScope, Source, SourceError, SourceSession, ToolFailure, ToolOutput, ToolSet, WireNaming,
+    BoxFuture, Declaration, DynTool, EffectClass, EffectOrigin, ErrorClass, FnTool, SessionScope,
+    Source, SourceCompanions, SourceError, SourceSession, ToolFailure, ToolOutput, ToolSet,
+    WireNaming,
 };
 
 use super::{Era, Place, Request, Running, begin, both, ended};
@@ -20,7 +21,7 @@ struct Address {
 /// A source with resources, whose server refuses some of them.
 pub(super) struct Shelf {
     pub(super) tools: ToolSet,
-    pub(super) offered: Arc<Companions>,
+    pub(super) offered: Arc<SourceCompanions>,
 }
 
 impl Source for Shelf {
@@ -40,7 +41,7 @@ impl Source for Shelf {
         self.tools.list()
     }
 
-    fn companions(&self) -> Arc<Companions> {
+    fn companions(&self) -> Arc<SourceCompanions> {
         Arc::clone(&self.offered)
     }
 
@@ -110,12 +111,12 @@ fn shelf() -> (Shelf, mpsc::UnboundedReceiver<String>) {
     ];
     let tools = ToolSet::new("shelf", tools);
     let id = |name: &str| Some(format!("shelf.{name}").parse().unwrap());
-    let offered = Companions {
+    let offered = SourceCompanions {
         templates: vec![json!({ "uriTemplate": "shelf://{book}", "name": "book" })],
         read: id("read"),
         subscribe: id("subscribe"),
         unsubscribe: id("unsubscribe"),
-        ..Companions::default()
+        ..SourceCompanions::default()
     };
     (
         Shelf {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use toolpost_model::{
-    Companions, DynTool, EffectClass, FnTool, LoadingStrategy, Rule, RuleOrigin, ToolFailure,
+    DynTool, EffectClass, FnTool, LoadingStrategy, Rule, RuleOrigin, SourceCompanions, ToolFailure,
     ToolSet,
 };
 
 use super::{Era, Place, Running, both, offering::Shelf, offering::whole};
 
 /// A server that answers everything with its own name and what it was asked for.
-fn server(name: &'static str, offered: Companions) -> Shelf {
+fn server(name: &'static str, offered: SourceCompanions) -> Shelf {
     let tool = |what: &str, answer: fn(String) -> Value| -> Arc<dyn DynTool> {
         let id = format!("{name}.{what}");
         let tool = FnTool::named(&id).unwrap().class(EffectClass::Read);
@@ -45,7 +45,7 @@ fn server(name: &'static str, offered: Companions) -> Shelf {
         tool("subscribe", |_| json!({})),
     ];
     let id = |what: &str| Some(format!("{name}.{what}").parse().unwrap());
-    let offered = Companions {
+    let offered = SourceCompanions {
         read: id("read"),
         prompt: id("prompt"),
         complete: id("complete"),
@@ -58,18 +58,18 @@ fn server(name: &'static str, offered: Companions) -> Shelf {
     }
 }
 
-fn offers(resources: &[&str], templates: &[&str], prompts: &[&str]) -> Companions {
+fn offers(resources: &[&str], templates: &[&str], prompts: &[&str]) -> SourceCompanions {
     let all = |key: &str, texts: &[&str]| {
         texts
             .iter()
             .map(|text| json!({ key: text, "name": text }))
             .collect()
     };
-    Companions {
+    SourceCompanions {
         resources: all("uri", resources),
         templates: all("uriTemplate", templates),
         prompts: all("name", prompts),
-        ..Companions::default()
+        ..SourceCompanions::default()
     }
 }
 
@@ -140,7 +140,7 @@ async fn a_denied_server_shows_nothing_of_what_it_has() {
         offers(&["half://secret"], &["half://{x}"], &["wave"]),
     );
     // With one reader alone, it would be asked for what nobody lists.
-    let also = server("also", Companions::default());
+    let also = server("also", SourceCompanions::default());
     let mut place = Place::without_native_tools();
     let deny = |what: &str| Rule::parse(&format!("deny {what}"), RuleOrigin::Cli, "test").unwrap();
     place.config.rules = vec![deny("shut.*"), deny("half.read")];

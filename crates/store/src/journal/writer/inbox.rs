@@ -14,7 +14,7 @@ use tokio::sync::mpsc::Receiver;
 
 /// What waiting came to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Arrival {
+pub(super) enum InboxArrival {
     Some,
     /// Nothing within the time.
     NoneYet,
@@ -23,28 +23,28 @@ pub(super) enum Arrival {
 }
 
 /// The queue of the thread that made it.
-pub(super) struct Inbox<T> {
+pub(super) struct WriterInbox<T> {
     queue: Receiver<T>,
-    bell: Arc<Bell>,
+    bell: Arc<WriterBell>,
     waker: Waker,
 }
 
 /// Wakes the thread, and tells a call from the end of its patience.
-struct Bell {
+struct WriterBell {
     thread: Thread,
     rang: AtomicBool,
 }
 
-impl Wake for Bell {
+impl Wake for WriterBell {
     fn wake(self: Arc<Self>) {
         self.rang.store(true, Ordering::Release);
         self.thread.unpark();
     }
 }
 
-impl<T> Inbox<T> {
+impl<T> WriterInbox<T> {
     pub(super) fn new(queue: Receiver<T>) -> Self {
-        let bell = Arc::new(Bell {
+        let bell = Arc::new(WriterBell {
             thread: thread::current(),
             rang: AtomicBool::new(false),
         });
@@ -58,12 +58,12 @@ impl<T> Inbox<T> {
         into: &mut Vec<T>,
         limit: usize,
         patience: Option<Duration>,
-    ) -> Arrival {
+    ) -> InboxArrival {
         let mut context = Context::from_waker(&self.waker);
         loop {
             match self.queue.poll_recv_many(&mut context, into, limit) {
-                Poll::Ready(0) => return Arrival::NoneEver,
-                Poll::Ready(_) => return Arrival::Some,
+                Poll::Ready(0) => return InboxArrival::NoneEver,
+                Poll::Ready(_) => return InboxArrival::Some,
                 Poll::Pending => {}
             }
             match patience {
@@ -71,7 +71,7 @@ impl<T> Inbox<T> {
                 None => thread::park(),
             }
             if !self.bell.rang.swap(false, Ordering::Acquire) && patience.is_some() {
-                return Arrival::NoneYet;
+                return InboxArrival::NoneYet;
             }
         }
     }
@@ -83,25 +83,25 @@ mod tests {
 
     use tokio::sync::mpsc;
 
-    use super::{Arrival, Inbox};
+    use super::{InboxArrival, WriterInbox};
 
     #[test]
     fn what_comes_is_taken_and_what_does_not_come_is_not_waited_for() {
         let (queue, inbox) = mpsc::channel(8);
-        let mut inbox = Inbox::new(inbox);
+        let mut inbox = WriterInbox::new(inbox);
         let mut taken = Vec::new();
         let soon = Some(Duration::from_millis(1));
-        assert_eq!(inbox.receive(&mut taken, 8, soon), Arrival::NoneYet);
+        assert_eq!(inbox.receive(&mut taken, 8, soon), InboxArrival::NoneYet);
         for item in 1..=3 {
             queue.blocking_send(item).unwrap();
         }
-        assert_eq!(inbox.receive(&mut taken, 2, soon), Arrival::Some);
-        assert_eq!(inbox.receive(&mut taken, 2, None), Arrival::Some);
+        assert_eq!(inbox.receive(&mut taken, 2, soon), InboxArrival::Some);
+        assert_eq!(inbox.receive(&mut taken, 2, None), InboxArrival::Some);
         assert_eq!(taken, [1, 2, 3]);
         let sender = thread::spawn(move || queue.blocking_send(4).unwrap());
-        assert_eq!(inbox.receive(&mut taken, 2, None), Arrival::Some);
+        assert_eq!(inbox.receive(&mut taken, 2, None), InboxArrival::Some);
         sender.join().unwrap();
-        assert_eq!(inbox.receive(&mut taken, 2, None), Arrival::NoneEver);
+        assert_eq!(inbox.receive(&mut taken, 2, None), InboxArrival::NoneEver);
         assert_eq!(taken, [1, 2, 3, 4]);
     }
 }

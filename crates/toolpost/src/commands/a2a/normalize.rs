@@ -7,12 +7,14 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use toolpost_a2a::{DataPart, Receiver, ReceiverOptions, Tally, Unreadable, VocabularyBridge};
+use toolpost_a2a::{
+    DataPart, Receiver, ReceiverCounts, ReceiverOptions, UnreadableEventText, VocabularyBridge,
+};
 
 use super::lines::{EventInputLine, EventLineReader, LONGEST};
 use crate::{
     environment,
-    exit::Exit,
+    exit::CliExit,
     terminal::{self, printable},
 };
 
@@ -39,24 +41,24 @@ enum NormalizeOutputFormat {
     Parts,
 }
 
-pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<CliExit> {
     let lines = EventLineReader::new(environment::open_input(arguments.file.as_deref())?);
     let options = ReceiverOptions {
         sidecars: !arguments.no_sidecars,
         ..ReceiverOptions::default()
     };
-    let mut out = Out::new();
+    let mut out = NormalizedOutput::new();
     let written = match arguments.form {
         NormalizeOutputFormat::Calls => merge(lines, options, &mut out),
         NormalizeOutputFormat::Parts => write_parts(lines, options, &mut out),
     };
     match written {
         // A reader that has gone has seen enough.
-        Err(error) if has_gone(&error) => Ok(Exit::Done),
+        Err(error) if has_gone(&error) => Ok(CliExit::Done),
         Err(error) => Err(error),
         Ok(tally) => {
             warn_left_out_events(tally);
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
     }
 }
@@ -64,8 +66,8 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Exit> {
 fn merge(
     lines: EventLineReader<impl io::Read>,
     options: ReceiverOptions,
-    out: &mut Out,
-) -> anyhow::Result<Tally> {
+    out: &mut NormalizedOutput,
+) -> anyhow::Result<ReceiverCounts> {
     let mut receiver = Receiver::new(options);
     lines.each(|number, line, _| {
         if let Some(text) = readable(number, &line) {
@@ -89,8 +91,8 @@ fn merge(
 fn write_parts(
     lines: EventLineReader<impl io::Read>,
     options: ReceiverOptions,
-    out: &mut Out,
-) -> anyhow::Result<Tally> {
+    out: &mut NormalizedOutput,
+) -> anyhow::Result<ReceiverCounts> {
     let mut bridge = VocabularyBridge::new(options);
     lines.each(|number, line, more| {
         let mut sent = Ok(());
@@ -123,7 +125,7 @@ fn readable<'a>(number: u64, line: &EventInputLine<'a>) -> Option<&'a str> {
     None
 }
 
-fn warn_if_unreadable(number: u64, received: Result<(), Unreadable>) {
+fn warn_if_unreadable(number: u64, received: Result<(), UnreadableEventText>) {
     if let Err(error) = received {
         warn_left_out_line(number, error);
     }
@@ -137,7 +139,7 @@ fn warn_left_out_line(number: u64, why: impl std::fmt::Display) {
 }
 
 /// Says what the parts do not show.
-fn warn_left_out_events(tally: Tally) {
+fn warn_left_out_events(tally: ReceiverCounts) {
     let told = |count: u64, what: &str| {
         if count > 0 {
             let events = if count == 1 { "event" } else { "events" };
@@ -154,12 +156,12 @@ fn has_gone(error: &anyhow::Error) -> bool {
 }
 
 /// Standard output: as it is for programs, made harmless on a terminal.
-struct Out {
+struct NormalizedOutput {
     to: BufWriter<StdoutLock<'static>>,
     shown: bool,
 }
 
-impl Out {
+impl NormalizedOutput {
     fn new() -> Self {
         let stdout = io::stdout();
         Self {

@@ -15,8 +15,8 @@ use crate::{
         ids,
     },
     cli::PlaceArgs,
-    environment::{self, Tty},
-    exit::{Exit, UsageError},
+    environment::{self, ControllingTerminal},
+    exit::{CliExit, UsageError},
     terminal::{moment, say, spelled_out},
 };
 
@@ -63,7 +63,7 @@ pub(crate) struct DenyArgs {
     place: PlaceArgs,
 }
 
-pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<Exit> {
+pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<CliExit> {
     if arguments.rule.is_some() && !arguments.session && !arguments.remember {
         let message = "`--rule` goes with `--session` or `--remember`: a yes for this once leaves no rule behind";
         return Err(UsageError(message.into()).into());
@@ -80,7 +80,7 @@ pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<Exit> {
             anyhow::bail!("the host has ended")
         };
         let mut desk = ApprovalDesk::connect_running(client, listening).await?;
-        let mut tty = Tty::open();
+        let mut tty = ControllingTerminal::open();
         return match editing::edit(&mut desk, tty.as_mut(), question).await? {
             ArgumentEditOutcome::Allowed(decided) => print_decision(
                 &decided,
@@ -93,7 +93,7 @@ pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<Exit> {
                     "nothing was changed; {} still waits",
                     ids::short(question.ask_id)
                 );
-                Ok(Exit::Failed)
+                Ok(CliExit::Failed)
             }
         };
     }
@@ -120,7 +120,7 @@ pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<Exit> {
     print_decision(&decided, question, "", arguments.json)
 }
 
-pub(super) async fn deny(arguments: DenyArgs) -> anyhow::Result<Exit> {
+pub(super) async fn deny(arguments: DenyArgs) -> anyhow::Result<CliExit> {
     let (mut client, _) = host(&arguments.place).await?;
     let questions = desk::list(&mut client).await?;
     let question = ids::find(&questions, &arguments.id)?;
@@ -170,10 +170,10 @@ fn print_decision(
     question: &PermissionRequest,
     how: &str,
     as_json: bool,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<CliExit> {
     if as_json {
         say!("{}", serde_json::to_string_pretty(decided)?);
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     let how = if how.is_empty() {
         String::new()
@@ -189,7 +189,7 @@ fn print_decision(
     for change in changes(decided) {
         say!("  {change}");
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// What became of the question, in a few words.

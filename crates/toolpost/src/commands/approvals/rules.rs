@@ -12,7 +12,7 @@ use crate::{
     cli::PlaceArgs,
     client::HostClient,
     environment,
-    exit::{Exit, UsageError},
+    exit::{CliExit, UsageError},
     reach, settings,
     terminal::{BOLD, DIM, say, spelled_out, styled},
 };
@@ -41,12 +41,12 @@ pub(crate) struct ForgetArgs {
 const SHORT: usize = 8;
 
 /// Who keeps the rules: the host that runs, or the file that it would read.
-enum Keeper {
+enum RuleKeeper {
     Host(HostClient),
     File(RulesFile),
 }
 
-impl Keeper {
+impl RuleKeeper {
     async fn find(place: &PlaceArgs) -> anyhow::Result<Option<Self>> {
         let place = settings::locate(place)?;
         if let Some((client, _)) = reach::running(&place.data_dir).await? {
@@ -98,8 +98,8 @@ async fn remembered(client: &mut HostClient) -> anyhow::Result<Vec<RememberedRul
     Ok(serde_json::from_value(body["rules"].take())?)
 }
 
-pub(super) async fn list(arguments: &RulesArgs) -> anyhow::Result<Exit> {
-    let rules = match Keeper::find(&arguments.place).await? {
+pub(super) async fn list(arguments: &RulesArgs) -> anyhow::Result<CliExit> {
+    let rules = match RuleKeeper::find(&arguments.place).await? {
         Some(mut keeper) => keeper.rules().await?,
         None => Vec::new(),
     };
@@ -108,7 +108,7 @@ pub(super) async fn list(arguments: &RulesArgs) -> anyhow::Result<Exit> {
             "{}",
             serde_json::to_string_pretty(&json!({ "rules": rules }))?
         );
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     for rule in &rules {
         let whose = rule
@@ -131,11 +131,11 @@ pub(super) async fn list(arguments: &RulesArgs) -> anyhow::Result<Exit> {
     if rules.is_empty() {
         anstream::eprintln!("{}", styled(DIM, "no answer was remembered"));
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-pub(super) async fn forget(arguments: &ForgetArgs) -> anyhow::Result<Exit> {
-    let mut keeper = Keeper::find(&arguments.place).await?;
+pub(super) async fn forget(arguments: &ForgetArgs) -> anyhow::Result<CliExit> {
+    let mut keeper = RuleKeeper::find(&arguments.place).await?;
     let rules = match &mut keeper {
         Some(keeper) => keeper.rules().await?,
         None => Vec::new(),
@@ -152,7 +152,7 @@ pub(super) async fn forget(arguments: &ForgetArgs) -> anyhow::Result<Exit> {
     } else {
         say!("forgot `{}`", spelled_out(&rule.rule));
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 fn digits(id: &str) -> String {

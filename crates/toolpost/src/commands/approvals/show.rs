@@ -11,7 +11,7 @@ use crate::{
     },
     cli::PlaceArgs,
     environment,
-    exit::Exit,
+    exit::CliExit,
     terminal::{DIM, say, styled},
 };
 
@@ -35,7 +35,7 @@ pub(crate) struct ApprovalShowArgs {
     place: PlaceArgs,
 }
 
-pub(super) async fn list(arguments: &ApprovalListArgs) -> anyhow::Result<Exit> {
+pub(super) async fn list(arguments: &ApprovalListArgs) -> anyhow::Result<CliExit> {
     let (mut client, _) = host(&arguments.place).await?;
     let questions = desk::list(&mut client).await?;
     if arguments.json {
@@ -43,7 +43,7 @@ pub(super) async fn list(arguments: &ApprovalListArgs) -> anyhow::Result<Exit> {
             "{}",
             serde_json::to_string_pretty(&json!({ "approvals": questions }))?
         );
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     let now = environment::now();
     for question in &questions {
@@ -59,20 +59,20 @@ pub(super) async fn list(arguments: &ApprovalListArgs) -> anyhow::Result<Exit> {
         }
     };
     anstream::eprintln!("{}", styled(DIM, talk));
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-pub(super) async fn show(arguments: &ApprovalShowArgs) -> anyhow::Result<Exit> {
+pub(super) async fn show(arguments: &ApprovalShowArgs) -> anyhow::Result<CliExit> {
     let (mut client, _) = host(&arguments.place).await?;
     let questions = desk::list(&mut client).await?;
     let question = ids::find(&questions, &arguments.id)?;
     if arguments.json {
         say!("{}", serde_json::to_string_pretty(question)?);
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     say!(
         "{}",
         card(question, environment::now(), QuestionDetailLevel::Whole).trim_end()
     );
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

@@ -6,8 +6,8 @@ use super::host;
 use crate::{
     approving::{desk::ApprovalDesk, prompt},
     cli::PlaceArgs,
-    environment::Tty,
-    exit::{Exit, UsageError},
+    environment::ControllingTerminal,
+    exit::{CliExit, UsageError},
     reach,
     terminal::{DIM, styled},
 };
@@ -18,8 +18,8 @@ pub(crate) struct ApprovalWatchArgs {
     place: PlaceArgs,
 }
 
-pub(super) async fn run(arguments: &ApprovalWatchArgs) -> anyhow::Result<Exit> {
-    let Some(tty) = Tty::open() else {
+pub(super) async fn run(arguments: &ApprovalWatchArgs) -> anyhow::Result<CliExit> {
+    let Some(tty) = ControllingTerminal::open() else {
         let message =
             "there is no terminal to ask on\nhint: `toolpost approvals --json` is for programs";
         return Err(UsageError(message.into()).into());
@@ -37,5 +37,5 @@ pub(super) async fn run(arguments: &ApprovalWatchArgs) -> anyhow::Result<Exit> {
         )
     );
     prompt::run(desk, tty, Box::new(|_| {})).await?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

@@ -17,7 +17,7 @@ use super::{ArtifactReader, kept_by};
 use crate::{
     cli::PlaceArgs,
     environment::{AtomicFileWriter, FileReadAccess},
-    exit::Exit,
+    exit::CliExit,
     settings,
     terminal::{self, printable},
 };
@@ -34,14 +34,14 @@ pub(super) struct GetArgs {
     output: Option<PathBuf>,
     /// Only these bytes: `0-99`, `100-` or `-100` for the last hundred
     #[arg(long, value_name = "FROM-TO", allow_hyphen_values = true)]
-    range: Option<Range>,
+    range: Option<ArtifactByteRange>,
     #[command(flatten)]
     place: PlaceArgs,
 }
 
 /// A range of bytes as it is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Range {
+enum ArtifactByteRange {
     /// From a byte on, to another one or to the end.
     From(u64, Option<u64>),
     /// So many from the end.
@@ -60,7 +60,7 @@ impl fmt::Display for BadRange {
 
 impl std::error::Error for BadRange {}
 
-impl FromStr for Range {
+impl FromStr for ArtifactByteRange {
     type Err = BadRange;
 
     fn from_str(text: &str) -> Result<Self, BadRange> {
@@ -82,7 +82,7 @@ impl FromStr for Range {
     }
 }
 
-impl Range {
+impl ArtifactByteRange {
     /// The bytes it means of so many: from the first up to the second.
     fn within(self, size: u64) -> (u64, u64) {
         match self {
@@ -95,7 +95,7 @@ impl Range {
     }
 }
 
-pub(super) fn run(arguments: &GetArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &GetArgs) -> anyhow::Result<CliExit> {
     let kept = ArtifactReader::open(&settings::locate(&arguments.place)?)?;
     let about = find(&kept, arguments.id)?;
     let file = kept
@@ -133,7 +133,7 @@ pub(super) fn run(arguments: &GetArgs) -> anyhow::Result<Exit> {
             )?;
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 fn find(kept: &ArtifactReader, id: ArtifactId) -> anyhow::Result<ArtifactRef> {
@@ -242,7 +242,7 @@ impl Drop for PrintableTextWriter {
 
 #[cfg(test)]
 mod tests {
-    use super::{Range, is_text};
+    use super::{ArtifactByteRange, is_text};
 
     #[test]
     fn ranges_as_they_are_typed() {
@@ -257,7 +257,10 @@ mod tests {
             ("-", None),
             ("x", None),
         ] {
-            let range = text.parse::<Range>().ok().map(|range| range.within(100));
+            let range = text
+                .parse::<ArtifactByteRange>()
+                .ok()
+                .map(|range| range.within(100));
             assert_eq!(range, expected, "{text}");
         }
     }

@@ -10,7 +10,7 @@ use toolpost_model::{ArtifactRef, SessionId, ToolId};
 use super::{ArtifactReader, kept_by};
 use crate::{
     cli::PlaceArgs,
-    exit::Exit,
+    exit::CliExit,
     settings,
     terminal::{self, DIM, RED, printable, say, styled},
 };
@@ -49,7 +49,7 @@ struct ArtifactListRow {
     kept: bool,
 }
 
-pub(super) fn run(arguments: &ArtifactListArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &ArtifactListArgs) -> anyhow::Result<CliExit> {
     let kept = ArtifactReader::open(&settings::locate(&arguments.place)?)?;
     let mut lines = Vec::new();
     let mut before = kept.journal.last_seq()?;
@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &ArtifactListArgs) -> anyhow::Result<Exit> {
     lines.truncate(arguments.lines);
     if arguments.json {
         say!("{}", serde_json::to_string_pretty(&lines)?);
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     for line in &lines {
         let ArtifactListRow {
@@ -91,7 +91,7 @@ pub(super) fn run(arguments: &ArtifactListArgs) -> anyhow::Result<Exit> {
             size(piece.size)
         );
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 fn of_record(kept: &ArtifactReader, row: &StoredRecord) -> anyhow::Result<Vec<ArtifactListRow>> {

@@ -12,7 +12,7 @@ use crate::{
     cli::{PolicyArgs, SettingsArgs},
     commands::journal::moment,
     environment,
-    exit::Exit,
+    exit::CliExit,
     settings,
     terminal::say,
 };
@@ -30,7 +30,7 @@ pub(super) struct ArtifactPruneArgs {
     settings: SettingsArgs,
 }
 
-pub(super) fn run(arguments: &ArtifactPruneArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &ArtifactPruneArgs) -> anyhow::Result<CliExit> {
     let settings = settings::resolve(&arguments.settings, &PolicyArgs::default())?;
     let age = match arguments.before {
         // What lies ahead is before nothing: everything goes.
@@ -71,5 +71,5 @@ pub(super) fn run(arguments: &ArtifactPruneArgs) -> anyhow::Result<Exit> {
             indicatif::HumanBytes(removed.bytes)
         );
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

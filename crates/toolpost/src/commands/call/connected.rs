@@ -13,7 +13,7 @@ use toolpost_model::{ArtifactRef, Disposition, EventBody, LogLevel, Outcome, Too
 use super::{super::journal::story, CallArgs, shown};
 use crate::{
     arguments, environment,
-    exit::{Exit, HostLost, UsageError},
+    exit::{CliExit, HostLost, UsageError},
     terminal::{LiveCallDisplay, RED, YELLOW, print_text, printable, say, styled},
 };
 
@@ -25,7 +25,7 @@ pub(super) async fn run(
     call: &CallArgs,
     input: Option<String>,
     as_json: bool,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<CliExit> {
     let client = connect(to, call.token_file.as_deref()).await?;
     let outcome = run_call(&ToolApi::new(&client), call, input).await;
     client.close_within(GOODBYE).await;
@@ -212,13 +212,13 @@ fn remarks(result: &ToolResult) -> Vec<String> {
     remarks
 }
 
-fn exit(result: &ToolResult) -> Exit {
+fn exit(result: &ToolResult) -> CliExit {
     match (result.outcome, result.success, result.error_code.as_deref()) {
         (Some(outcome), _, _) => outcome.into(),
-        (None, true, _) => Exit::Done,
+        (None, true, _) => CliExit::Done,
         (None, false, Some("tool_denied")) => Outcome::Denied.into(),
         (None, false, Some("timeout")) => Outcome::TimedOut.into(),
-        (None, false, _) => Exit::Failed,
+        (None, false, _) => CliExit::Failed,
     }
 }
 

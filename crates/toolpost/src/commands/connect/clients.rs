@@ -28,7 +28,7 @@ pub(super) enum ClientTransport {
 }
 
 /// What to do.
-pub(super) struct Recipe {
+pub(super) struct ConnectRecipe {
     /// One line for a shell, where the client has a command for it.
     pub(super) command: Option<String>,
     /// Where the snippet belongs.
@@ -37,7 +37,7 @@ pub(super) struct Recipe {
     pub(super) notes: Vec<String>,
 }
 
-impl Recipe {
+impl ConnectRecipe {
     fn of(file: &'static str, snippet: String) -> Self {
         Self {
             command: None,
@@ -104,7 +104,7 @@ impl AgentClient {
         }
     }
 
-    pub(super) fn recipe(self, name: &str, reach: &ClientTransport) -> Recipe {
+    pub(super) fn recipe(self, name: &str, reach: &ClientTransport) -> ConnectRecipe {
         match self {
             Self::ClaudeCode => claude_code(name, reach),
             Self::ClaudeDesktop => claude_desktop(name, reach),
@@ -118,7 +118,7 @@ impl AgentClient {
 }
 
 /// A program that lists the tools with the SDK's own client.
-fn a2e(reach: &ClientTransport) -> Recipe {
+fn a2e(reach: &ClientTransport) -> ConnectRecipe {
     let transport = match reach {
         ClientTransport::Address(address) => {
             let base = text(address.strip_suffix("/mcp").unwrap_or(address));
@@ -154,7 +154,7 @@ fn a2e(reach: &ClientTransport) -> Recipe {
          for tool in ToolAPI(client).list():\n    print(tool.name)\n\
          client.disconnect()\n"
     );
-    Recipe::of("a Python program that has the A2E SDK", snippet)
+    ConnectRecipe::of("a Python program that has the A2E SDK", snippet)
 }
 
 /// A text in quotes, as JSON, TOML and YAML all read it. JSON alone lets this one control character stand.
@@ -191,7 +191,7 @@ fn started(program: &str, words: &[String]) -> Value {
     json!({ "command": program, "args": words })
 }
 
-fn claude_code(name: &str, reach: &ClientTransport) -> Recipe {
+fn claude_code(name: &str, reach: &ClientTransport) -> ConnectRecipe {
     const FILE: &str = "`.mcp.json` in the project";
     match reach {
         ClientTransport::Address(url) => {
@@ -203,20 +203,20 @@ fn claude_code(name: &str, reach: &ClientTransport) -> Recipe {
             let command = format!(
                 "claude mcp add --scope project --transport http {name} {url} --header 'Authorization: {bearer}'"
             );
-            Recipe::of(FILE, servers(name, &entry)).or_run(command)
+            ConnectRecipe::of(FILE, servers(name, &entry)).or_run(command)
         }
         ClientTransport::Pipes { program, words } => {
             let command = format!("claude mcp add {name} -- {}", command_line(program, words));
-            Recipe::of(FILE, servers(name, &started(program, words))).or_run(command)
+            ConnectRecipe::of(FILE, servers(name, &started(program, words))).or_run(command)
         }
     }
 }
 
-fn claude_desktop(name: &str, reach: &ClientTransport) -> Recipe {
+fn claude_desktop(name: &str, reach: &ClientTransport) -> ConnectRecipe {
     const FILE: &str = "`claude_desktop_config.json` (Settings, Developer, Edit Config)";
     match reach {
         ClientTransport::Pipes { program, words } => {
-            Recipe::of(FILE, servers(name, &started(program, words)))
+            ConnectRecipe::of(FILE, servers(name, &started(program, words)))
                 .note("restart Claude Desktop afterwards")
         }
         ClientTransport::Address(url) => {
@@ -225,7 +225,7 @@ fn claude_desktop(name: &str, reach: &ClientTransport) -> Recipe {
                 "args": ["-y", "mcp-remote", url, "--header", format!("Authorization:${{{VARIABLE}}}")],
                 "env": { VARIABLE: "Bearer PUT-THE-TOKEN-HERE" },
             });
-            Recipe::of(FILE, servers(name, &entry)).note(
+            ConnectRecipe::of(FILE, servers(name, &entry)).note(
                 "this client reads no variables of yours and no addresses of this machine, so a bridge \
                        (`mcp-remote`, which needs Node) carries the token; `--stdio` needs neither",
             )
@@ -233,7 +233,7 @@ fn claude_desktop(name: &str, reach: &ClientTransport) -> Recipe {
     }
 }
 
-fn vscode(name: &str, reach: &ClientTransport) -> Recipe {
+fn vscode(name: &str, reach: &ClientTransport) -> ConnectRecipe {
     const FILE: &str =
         "`.vscode/mcp.json` in the project, or the user's with `MCP: Open User Configuration`";
     match reach {
@@ -247,7 +247,7 @@ fn vscode(name: &str, reach: &ClientTransport) -> Recipe {
                 "description": "Toolpost's token",
                 "password": true,
             });
-            Recipe::of(
+            ConnectRecipe::of(
                 FILE,
                 pretty(&json!({ "servers": { name: entry }, "inputs": [input] })),
             )
@@ -258,18 +258,18 @@ fn vscode(name: &str, reach: &ClientTransport) -> Recipe {
             entry["type"] = json!("stdio");
             let mut named = entry.clone();
             named["name"] = json!(name);
-            Recipe::of(FILE, pretty(&json!({ "servers": { name: entry } })))
+            ConnectRecipe::of(FILE, pretty(&json!({ "servers": { name: entry } })))
                 .or_run(format!("code --add-mcp {}", quoted(&named.to_string())))
         }
     }
 }
 
-fn cursor(name: &str, reach: &ClientTransport) -> Recipe {
+fn cursor(name: &str, reach: &ClientTransport) -> ConnectRecipe {
     const FILE: &str = "`~/.cursor/mcp.json`, or `.cursor/mcp.json` in the project";
     match reach {
         ClientTransport::Address(url) => {
             let bearer = format!("Bearer ${{env:{VARIABLE}}}");
-            Recipe::of(
+            ConnectRecipe::of(
                 FILE,
                 servers(
                     name,
@@ -278,12 +278,12 @@ fn cursor(name: &str, reach: &ClientTransport) -> Recipe {
             )
         }
         ClientTransport::Pipes { program, words } => {
-            Recipe::of(FILE, servers(name, &started(program, words)))
+            ConnectRecipe::of(FILE, servers(name, &started(program, words)))
         }
     }
 }
 
-fn codex(name: &str, reach: &ClientTransport) -> Recipe {
+fn codex(name: &str, reach: &ClientTransport) -> ConnectRecipe {
     const FILE: &str = "`~/.codex/config.toml`";
     match reach {
         ClientTransport::Address(url) => {
@@ -291,7 +291,7 @@ fn codex(name: &str, reach: &ClientTransport) -> Recipe {
                 "[mcp_servers.{name}]\nurl = {}\nbearer_token_env_var = \"{VARIABLE}\"",
                 text(url)
             );
-            Recipe::of(FILE, snippet).or_run(format!(
+            ConnectRecipe::of(FILE, snippet).or_run(format!(
                 "codex mcp add {name} --url {url} --bearer-token-env-var {VARIABLE}"
             ))
         }
@@ -301,7 +301,7 @@ fn codex(name: &str, reach: &ClientTransport) -> Recipe {
                 text(program),
                 list(words)
             );
-            Recipe::of(FILE, snippet).or_run(format!(
+            ConnectRecipe::of(FILE, snippet).or_run(format!(
                 "codex mcp add {name} -- {}",
                 command_line(program, words)
             ))
@@ -309,7 +309,7 @@ fn codex(name: &str, reach: &ClientTransport) -> Recipe {
     }
 }
 
-fn goose(name: &str, reach: &ClientTransport) -> Recipe {
+fn goose(name: &str, reach: &ClientTransport) -> ConnectRecipe {
     const FILE: &str = "`~/.config/goose/config.yaml`";
     // Quoted, since a name like `on` or `7` is no text in YAML. A description is not optional there.
     let name = text(name);
@@ -324,7 +324,7 @@ fn goose(name: &str, reach: &ClientTransport) -> Recipe {
                  Authorization: \"Bearer ${{{VARIABLE}}}\"",
                 text(url)
             );
-            Recipe::of(FILE, head + &rest)
+            ConnectRecipe::of(FILE, head + &rest)
         }
         ClientTransport::Pipes { program, words } => {
             let rest = format!(
@@ -332,7 +332,7 @@ fn goose(name: &str, reach: &ClientTransport) -> Recipe {
                 text(program),
                 list(words)
             );
-            Recipe::of(FILE, head + &rest)
+            ConnectRecipe::of(FILE, head + &rest)
         }
     }
 }

@@ -19,10 +19,10 @@ use super::{filters::moment, open};
 use crate::{
     cli::PlaceArgs,
     environment::{AtomicFileWriter, FileReadAccess},
-    exit::Exit,
+    exit::CliExit,
     settings, terminal,
 };
-use selection::Selection;
+use selection::RecordSelection;
 
 /// How many records are read at a time.
 const PAGE: usize = 500;
@@ -89,7 +89,7 @@ impl ExportArgs {
     }
 }
 
-pub(super) fn run(arguments: &ExportArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &ExportArgs) -> anyhow::Result<CliExit> {
     let reader = open(&settings::locate(&arguments.place)?)?;
     let export = Export::new(match arguments.format {
         JournalExportFormat::AgentTool => ExportFormat::AgentTool,
@@ -121,7 +121,7 @@ pub(super) fn run(arguments: &ExportArgs) -> anyhow::Result<Exit> {
             );
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -137,7 +137,7 @@ struct ExportCounts {
 }
 
 /// Lines on their way out.
-struct Writing<W> {
+struct ExportLines<W> {
     export: Export,
     to: W,
     lines: Vec<String>,
@@ -145,7 +145,7 @@ struct Writing<W> {
     bar: ProgressBar,
 }
 
-impl<W: Write> Writing<W> {
+impl<W: Write> ExportLines<W> {
     fn export_record(&mut self, row: &StoredRecord) -> anyhow::Result<()> {
         self.export.take(row, &mut self.lines)?;
         self.written.records += 1;
@@ -177,10 +177,10 @@ fn write(
     export: Export,
     to: impl Write,
 ) -> anyhow::Result<ExportCounts> {
-    let selection = Selection::of(reader, wanted)?;
+    let selection = RecordSelection::of(reader, wanted)?;
     let count = selection.count(reader)?;
     let bar = terminal::bar(count, "writing");
-    let mut writing = Writing {
+    let mut writing = ExportLines {
         export,
         to,
         lines: Vec::new(),

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::json;
-use toolpost_core::{Due, PruneReport, Retention, RetentionExemptions, plan_prune, prune};
+use toolpost_core::{PruneReport, PruneRequest, Retention, RetentionExemptions, plan_prune, prune};
 use toolpost_store::{DataDir, JournalOptions, SqliteJournal};
 
 use super::filters::moment;
 use crate::{
     cli::{PolicyArgs, SettingsArgs},
     environment,
-    exit::{Exit, UsageError},
+    exit::{CliExit, UsageError},
     settings,
     terminal::{self, say, warn},
 };
@@ -33,7 +33,7 @@ pub(super) struct JournalPruneArgs {
     settings: SettingsArgs,
 }
 
-pub(super) fn run(arguments: &JournalPruneArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &JournalPruneArgs) -> anyhow::Result<CliExit> {
     let settings = settings::resolve(&arguments.settings, &PolicyArgs::default())?;
     let now = environment::now();
     let kept = settings.config.retention.journal;
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &JournalPruneArgs) -> anyhow::Result<Exit> {
         size: kept.size,
     };
     let due = match arguments.before {
-        Some(before) => Due {
+        Some(before) => PruneRequest {
             before: Some(before),
             size: None,
             why: "operator".to_owned(),
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &JournalPruneArgs) -> anyhow::Result<Exit> {
     };
     bar.finish_and_clear();
     print_prune_report(&report, arguments);
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 fn print_prune_report(report: &PruneReport, arguments: &JournalPruneArgs) {

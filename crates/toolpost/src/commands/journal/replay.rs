@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 use toolpost_config::HostConfig;
 use toolpost_core::{
-    Cassette, Host, Matching, Pace, RecordKind, Recorder, ReplayOptions, ReplayReport,
+    Cassette, Host, RecordKind, Recorder, ReplayMatching, ReplayOptions, ReplayPace, ReplayReport,
 };
 use toolpost_model::{PrincipalRole, SessionId};
 use toolpost_serve::Server;
@@ -21,7 +21,7 @@ use crate::{
     cli::{FaceArgs, PlaceArgs},
     commands::serve,
     environment,
-    exit::{Exit, UsageError},
+    exit::{CliExit, UsageError},
     settings,
     terminal::{self, BOLD, DIM, GREEN, RED, YELLOW, printable, say, styled},
 };
@@ -86,18 +86,18 @@ impl ReplayArgs {
     fn options(&self) -> ReplayOptions {
         ReplayOptions {
             matching: match self.matching {
-                MatchWord::Strict => Matching::Strict,
-                MatchWord::Ordered => Matching::Ordered,
+                MatchWord::Strict => ReplayMatching::Strict,
+                MatchWord::Ordered => ReplayMatching::Ordered,
             },
             pace: match self.delays {
-                DelayWord::None => Pace::AtOnce,
-                DelayWord::Recorded => Pace::AsRecorded,
+                DelayWord::None => ReplayPace::AtOnce,
+                DelayWord::Recorded => ReplayPace::AsRecorded,
             },
         }
     }
 }
 
-pub(crate) async fn run(arguments: &ReplayArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &ReplayArgs) -> anyhow::Result<CliExit> {
     let cassette = cassette(arguments)?;
     if let Some(path) = &arguments.save {
         environment::write_cassette(path, &cassette)?;
@@ -107,7 +107,7 @@ pub(crate) async fn run(arguments: &ReplayArgs) -> anyhow::Result<Exit> {
             cassette.tools.len(),
             path.display()
         );
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
@@ -188,7 +188,7 @@ fn banner(server: &Server, arguments: &ReplayArgs, recorded: &RecordingCounts) {
 }
 
 /// Says what became of the recorded calls.
-fn print_replay_report(host: &Host, arguments: &ReplayArgs) -> anyhow::Result<Exit> {
+fn print_replay_report(host: &Host, arguments: &ReplayArgs) -> anyhow::Result<CliExit> {
     let Some(report) = host.replay_report() else {
         anyhow::bail!("the host served no recording")
     };
@@ -217,7 +217,11 @@ fn print_replay_report(host: &Host, arguments: &ReplayArgs) -> anyhow::Result<Ex
         }
     }
     let failed = *refused > 0 || arguments.complete && !left.is_empty();
-    Ok(if failed { Exit::Failed } else { Exit::Done })
+    Ok(if failed {
+        CliExit::Failed
+    } else {
+        CliExit::Done
+    })
 }
 
 fn cassette(arguments: &ReplayArgs) -> anyhow::Result<Cassette> {

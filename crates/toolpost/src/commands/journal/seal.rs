@@ -8,7 +8,7 @@ use serde_json::json;
 use toolpost_store::JournalReader;
 
 use super::files;
-use crate::{cli::PlaceArgs, exit::Exit, terminal::say};
+use crate::{cli::PlaceArgs, exit::CliExit, terminal::say};
 
 #[derive(Args)]
 pub(super) struct SealArgs {
@@ -22,7 +22,7 @@ pub(super) struct SealArgs {
     place: PlaceArgs,
 }
 
-pub(super) fn run(arguments: &SealArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &SealArgs) -> anyhow::Result<CliExit> {
     let journal = files(arguments.journal.as_deref(), &arguments.place)?.journal;
     let head = JournalReader::seal(&journal)
         .with_context(|| format!("the journal `{}` cannot be sealed", journal.display()))?;
@@ -34,5 +34,5 @@ pub(super) fn run(arguments: &SealArgs) -> anyhow::Result<Exit> {
     } else {
         say!("{head}");
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

@@ -2,13 +2,15 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use toolpost_core::{BodyPart, CallRecordBody, CallRecordHead, Query, Record, StoredRecord};
+use toolpost_core::{
+    CallRecordBody, CallRecordHead, Query, Record, RecordBodyMember, StoredRecord,
+};
 use toolpost_store::JournalReader;
 
 use super::{filters::FilterArgs, line::print, open};
 use crate::{
     cli::PlaceArgs,
-    exit::Exit,
+    exit::CliExit,
     settings,
     terminal::{self, DIM, say, spelled_out, styled},
 };
@@ -35,7 +37,7 @@ pub(super) struct SearchArgs {
     place: PlaceArgs,
 }
 
-pub(super) fn run(arguments: &SearchArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &SearchArgs) -> anyhow::Result<CliExit> {
     let reader = open(&settings::locate(&arguments.place)?)?;
     let words = JournalSearchWords::of(arguments.text.as_deref().unwrap_or_default());
     let head = reader.head()?;
@@ -64,7 +66,7 @@ pub(super) fn run(arguments: &SearchArgs) -> anyhow::Result<Exit> {
         bar.set_position(head.seq.saturating_sub(last.seq));
     }
     bar.finish_and_clear();
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 fn show(call: &StoredRecord, excerpt: &str, json: bool) -> anyhow::Result<()> {
@@ -143,7 +145,7 @@ fn collect(record: &Record, transcript: &mut String) {
     for arguments in [requested, body.arguments.as_ref()].into_iter().flatten() {
         texts(&arguments.read_as().unwrap_or_default(), transcript);
     }
-    let Some(Ok(result)) = body.result.as_ref().map(BodyPart::read) else {
+    let Some(Ok(result)) = body.result.as_ref().map(RecordBodyMember::read) else {
         return;
     };
     texts(&json!(result.content), transcript);

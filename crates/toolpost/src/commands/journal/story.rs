@@ -16,7 +16,7 @@ use toolpost_store::JournalReader;
 
 use super::{open, tail};
 use crate::{
-    exit::Exit,
+    exit::CliExit,
     settings::WorkspacePaths,
     terminal::{BOLD, DIM, printable, say, styled},
 };
@@ -24,7 +24,7 @@ use crate::{
 pub(crate) use ending::{guidance, retry};
 use grounds::grounds;
 pub(crate) use grounds::{class_finding, deadline, delegated, hook, wait_reason};
-use timeline::Timeline;
+use timeline::CallTimeline;
 
 /// Writes a line under a name.
 pub(crate) type NamedLineWriter<'a> = &'a dyn Fn(&str, String);
@@ -36,7 +36,7 @@ pub(crate) fn show(
     place: &WorkspacePaths,
     id: InvocationId,
     as_json: bool,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<CliExit> {
     let reader = open(place)?;
     let rows = reader.records_of(id)?;
     if rows.is_empty() {
@@ -54,7 +54,7 @@ pub(crate) fn show(
     } else {
         CallRecordPrinter::of(&rows).print_call(&reader, id)?;
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// The records of one call.
@@ -116,7 +116,7 @@ impl<'a> CallRecordPrinter<'a> {
             |name: &str, text: String| say!("{}  {text}", styled(BOLD, format!("{name:<9}")));
         self.print_request(id, &line);
         family::print_parent_call(self, &line);
-        let timeline = Timeline::of(self.newest(|body| {
+        let timeline = CallTimeline::of(self.newest(|body| {
             let transitions = body.transitions.as_ref();
             (!transitions.is_empty()).then(|| transitions.to_vec())
         }));
@@ -192,7 +192,7 @@ impl<'a> CallRecordPrinter<'a> {
         &self,
         reader: &JournalReader,
         id: InvocationId,
-        timeline: &Timeline,
+        timeline: &CallTimeline,
     ) -> anyhow::Result<()> {
         if self.newest_circumstance(|met| met.visibility).is_some() {
             timeline.note(

@@ -8,7 +8,7 @@ use toolpost_store::JournalReader;
 
 pub(super) use super::line::JournalRecordRow;
 use super::{filters::FilterArgs, line::print, open};
-use crate::{cli::PlaceArgs, exit::Exit, settings};
+use crate::{cli::PlaceArgs, exit::CliExit, settings};
 
 /// How often a followed journal is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -31,7 +31,7 @@ pub(super) struct TailArgs {
     place: PlaceArgs,
 }
 
-pub(super) fn run(arguments: &TailArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &TailArgs) -> anyhow::Result<CliExit> {
     let reader = open(&settings::locate(&arguments.place)?)?;
     // Asked first: what is written meanwhile comes with the first look again.
     let mut last = reader.last_seq()?;
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &TailArgs) -> anyhow::Result<Exit> {
         print(row, arguments.json)?;
     }
     if !arguments.follow {
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     loop {
         let rows = reader.read(last, PAGE)?;

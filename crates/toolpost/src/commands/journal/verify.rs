@@ -16,7 +16,7 @@ use super::files;
 use crate::{
     cli::{PolicyArgs, SettingsArgs},
     environment,
-    exit::Exit,
+    exit::CliExit,
     settings,
     terminal::{self, GREEN, RED, YELLOW, say, styled, warn},
 };
@@ -43,7 +43,7 @@ pub(super) struct VerifyArgs {
     settings: SettingsArgs,
 }
 
-pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<CliExit> {
     let files = files(arguments.journal.as_deref(), &arguments.settings.place)?;
     let reader = JournalReader::open(&files.journal)
         .with_context(|| format!("the journal `{}` cannot be read", files.journal.display()))?;
@@ -79,8 +79,8 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
         print_verify_report(&report);
     }
     Ok(match report.verdict() {
-        VerifyConclusion::Clean => Exit::Done,
-        VerifyConclusion::CannotTell | VerifyConclusion::Broken => Exit::Failed,
+        VerifyConclusion::Clean => CliExit::Done,
+        VerifyConclusion::CannotTell | VerifyConclusion::Broken => CliExit::Failed,
     })
 }
 

@@ -7,14 +7,14 @@ use toolpost_amplifier::{LoadFailure, ModuleSource, ModuleTransport, PlannedModu
 use toolpost_config::AmplifierCore;
 use toolpost_modules::{
     CoreWish, FetchedModule, Fetcher, FolderSharing, ModuleFetchPolicy, ModuleSetupProgress,
-    Packages, PythonModule, Supply, resolve,
+    ModuleSupply, PackageEnvironments, PythonModule, resolve,
 };
 
 use super::{WhichArgs, list::ModuleListRow};
 use crate::{
-    exit::Exit,
+    exit::CliExit,
     settings::{self, CommandSettings},
-    terminal::{self, DIM, RED, Steps, printable, say, styled},
+    terminal::{self, DIM, ProgressSteps, RED, printable, say, styled},
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) enum ModuleFetchAction {
     Update,
 }
 
-pub(super) async fn run(arguments: &WhichArgs, work: ModuleFetchAction) -> anyhow::Result<Exit> {
+pub(super) async fn run(arguments: &WhichArgs, work: ModuleFetchAction) -> anyhow::Result<CliExit> {
     let resolve = || arguments.plans.resolve();
     let (settings, all_bundles) = match work {
         // Whoever names modules means those, and not what else the bundles plan.
@@ -39,7 +39,7 @@ pub(super) async fn run(arguments: &WhichArgs, work: ModuleFetchAction) -> anyho
         .chain(settings.plans.missing_warnings())
         .for_each(terminal::warn);
     // To be asked for is what `offline` keeps hosts from doing by themselves.
-    let supply = Arc::new(Supply {
+    let supply = Arc::new(ModuleSupply {
         reach: ModuleFetchPolicy::Online,
         ..settings.supply()?
     });
@@ -85,7 +85,11 @@ pub(super) async fn run(arguments: &WhichArgs, work: ModuleFetchAction) -> anyho
         || !failures.is_empty()
         || !settings.plans.missing.is_empty()
         || lines.iter().any(ModuleListRow::is_broken);
-    Ok(if failed { Exit::Failed } else { Exit::Done })
+    Ok(if failed {
+        CliExit::Failed
+    } else {
+        CliExit::Done
+    })
 }
 
 async fn get(
@@ -93,7 +97,7 @@ async fn get(
     module: &PlannedModule,
     work: ModuleFetchAction,
 ) -> Result<FetchedModule, LoadFailure> {
-    let steps = Steps::begin(module.id.as_str());
+    let steps = ProgressSteps::begin(module.id.as_str());
     let mut show = |progress: ModuleSetupProgress| steps.show(&progress);
     let fetched = match work {
         ModuleFetchAction::Fetch => fetcher.fetch(module, &mut show).await,
@@ -106,7 +110,7 @@ async fn get(
 /// Installs what the Python modules need. What is installed then.
 async fn install(
     settings: &CommandSettings,
-    supply: &Arc<Supply>,
+    supply: &Arc<ModuleSupply>,
     here: &[(&PlannedModule, FetchedModule)],
     work: ModuleFetchAction,
     failures: &mut Vec<LoadFailure>,
@@ -119,9 +123,9 @@ async fn install(
         return Ok(Vec::new());
     }
     let core = core(settings);
-    let steps = Steps::begin("packages");
+    let steps = ProgressSteps::begin("packages");
     let mut show = |progress: ModuleSetupProgress| steps.show(&progress);
-    let packages = Packages::new(Arc::clone(supply));
+    let packages = PackageEnvironments::new(Arc::clone(supply));
     let prepared = match work {
         ModuleFetchAction::Fetch => packages.fetch(&python, core, &mut show).await,
         ModuleFetchAction::Update => packages.update(&python, core, &mut show).await,

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use toolpost_amplifier::{LoadFailure, ModuleKind, ModuleTransport, PlannedModule};
-use toolpost_modules::{FetchedModule, Fetcher, Pin, resolve};
+use toolpost_modules::{FetchPin, FetchedModule, Fetcher, resolve};
 
 use super::WhichArgs;
 use crate::{
-    exit::Exit,
+    exit::CliExit,
     terminal::{DIM, GREEN, RED, YELLOW, printable, say, styled},
 };
 
@@ -22,7 +22,7 @@ pub(super) struct ModuleListRow {
     place: String,
     state: ModuleFetchState,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pin: Option<Pin>,
+    pin: Option<FetchPin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     transport: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,9 +73,9 @@ impl ModuleListRow {
             }
         };
         line.state = match &fetched.pin {
-            Pin::Git { .. } | Pin::Archive { .. } => ModuleFetchState::Fetched,
-            Pin::Path => ModuleFetchState::InPlace,
-            Pin::Package => ModuleFetchState::Package,
+            FetchPin::Git { .. } | FetchPin::Archive { .. } => ModuleFetchState::Fetched,
+            FetchPin::Path => ModuleFetchState::InPlace,
+            FetchPin::Package => ModuleFetchState::Package,
         };
         match fetched.root.as_deref().map(|root| resolve(module, root)) {
             None => line.transport = Some("python"),
@@ -109,11 +109,13 @@ impl ModuleListRow {
             .as_deref()
             .map_or("installed".to_owned(), printable);
         let pin = match &self.pin {
-            Some(Pin::Git { commit, .. }) => format!(" at {}", &commit[..commit.len().min(12)]),
-            Some(Pin::Archive { archive, .. }) => {
+            Some(FetchPin::Git { commit, .. }) => {
+                format!(" at {}", &commit[..commit.len().min(12)])
+            }
+            Some(FetchPin::Archive { archive, .. }) => {
                 format!(" with digest {}", &archive[..archive.len().min(12)])
             }
-            Some(Pin::Path | Pin::Package) | None => String::new(),
+            Some(FetchPin::Path | FetchPin::Package) | None => String::new(),
         };
         let transport = self
             .transport
@@ -139,7 +141,7 @@ fn word(transport: &ModuleTransport) -> &'static str {
     }
 }
 
-pub(super) async fn run(arguments: &WhichArgs) -> anyhow::Result<Exit> {
+pub(super) async fn run(arguments: &WhichArgs) -> anyhow::Result<CliExit> {
     let settings = arguments.plans.settings()?;
     let modules = arguments.modules(&settings)?;
     let fetcher = Fetcher::new(Arc::new(settings.supply()?));
@@ -161,5 +163,9 @@ pub(super) async fn run(arguments: &WhichArgs) -> anyhow::Result<Exit> {
             );
         }
     }
-    Ok(if broken { Exit::Failed } else { Exit::Done })
+    Ok(if broken {
+        CliExit::Failed
+    } else {
+        CliExit::Done
+    })
 }

@@ -6,11 +6,13 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 use toolpost_amplifier::ModuleSource;
-use toolpost_modules::{Fetcher, ModuleFetchPolicy, Packages, PythonModule, Supply};
+use toolpost_modules::{
+    Fetcher, ModuleFetchPolicy, ModuleSupply, PackageEnvironments, PythonModule,
+};
 
 use super::{PlanArgs, fetching};
 use crate::{
-    exit::{Exit, UsageError},
+    exit::{CliExit, UsageError},
     settings::CommandSettings,
     terminal::{printable, say},
 };
@@ -33,7 +35,7 @@ pub(super) struct RemoveArgs {
     plans: PlanArgs,
 }
 
-pub(super) async fn run(arguments: &RemoveArgs) -> anyhow::Result<Exit> {
+pub(super) async fn run(arguments: &RemoveArgs) -> anyhow::Result<CliExit> {
     if arguments.ids.is_empty() && !arguments.unused && !arguments.all {
         return Err(UsageError("name modules, or say `--unused` or `--all`".into()).into());
     }
@@ -45,7 +47,9 @@ pub(super) async fn run(arguments: &RemoveArgs) -> anyhow::Result<Exit> {
     let mut environments = 0;
     if arguments.all {
         removed = fetcher.remove_unused(&[]).await?;
-        environments = Packages::new(Arc::clone(&supply)).remove_but(&[]).await?;
+        environments = PackageEnvironments::new(Arc::clone(&supply))
+            .remove_but(&[])
+            .await?;
     } else if arguments.unused {
         if let Some(missing) = settings.plans.missing.first() {
             bail!(
@@ -76,7 +80,7 @@ pub(super) async fn run(arguments: &RemoveArgs) -> anyhow::Result<Exit> {
     if arguments.json {
         let told = json!({ "removed": removed, "environments": environments });
         say!("{}", serde_json::to_string_pretty(&told)?);
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     for source in &removed {
         say!("removed {}", printable(source));
@@ -86,14 +90,14 @@ pub(super) async fn run(arguments: &RemoveArgs) -> anyhow::Result<Exit> {
         (_, 0) => {}
         (_, some) => say!("removed {some} environments of packages"),
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// Removes the environments of packages that none of the plans' modules needs. How many there were.
 async fn unused_environments(
     settings: &CommandSettings,
     fetcher: &Fetcher,
-    supply: &Supply,
+    supply: &ModuleSupply,
 ) -> anyhow::Result<usize> {
     let mut needing: Vec<PythonModule> = Vec::new();
     for module in &settings.config.modules {
@@ -101,7 +105,7 @@ async fn unused_environments(
         needing.extend(here.and_then(|fetched| fetching::python(module, &fetched)));
     }
     // To look for what is in use is no reason to install anything.
-    let packages = Packages::new(Arc::new(Supply {
+    let packages = PackageEnvironments::new(Arc::new(ModuleSupply {
         reach: ModuleFetchPolicy::Offline,
         ..supply.clone()
     }));

@@ -17,8 +17,8 @@ use toolpost_serve::{
 };
 use toolpost_store::{DataDir, DataDirError};
 
-use super::{ServeArgs, converse, reload::Reloads, startup::StartupSettings};
-use crate::{approving::prompt, cli::StdioProtocol, exit::Exit, terminal};
+use super::{ServeArgs, converse, reload::ConfigReloads, startup::StartupSettings};
+use crate::{approving::prompt, cli::StdioProtocol, exit::CliExit, terminal};
 
 /// How long a host over pipes takes for its last records: whoever started it waits three seconds in all.
 const LAST_MOMENT: Duration = Duration::from_millis(700);
@@ -52,7 +52,7 @@ pub(super) async fn serve_stdio(
     arguments: &ServeArgs,
     startup: StartupSettings,
     mut signals: EndSignals,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<CliExit> {
     let role = if arguments.operator {
         PrincipalRole::Operator
     } else {
@@ -63,7 +63,7 @@ pub(super) async fn serve_stdio(
             let conversation = converse(&server, arguments.face.stdio, role);
             host(&server, arguments, &startup, &mut signals, conversation).await;
             end(server).await;
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
         Err(StartError::DataDir(DataDirError::InUse { .. })) => {
             let face = match arguments.face.stdio {
@@ -93,7 +93,7 @@ async fn host(
     let settings = &startup.settings;
     terminal::set_host_redactor(server.host().redactor());
     settings.keep_last_good();
-    let mut reloads = Reloads::begin(arguments, settings);
+    let mut reloads = ConfigReloads::begin(arguments, settings);
     server
         .host()
         .notices()
@@ -145,7 +145,7 @@ enum FoundHost {
 
 impl JoiningStdioProcess<'_> {
     /// Carries the agent's messages to one host after the other, until the agent leaves or a signal comes.
-    async fn stay(mut self, signals: &mut EndSignals) -> anyhow::Result<Exit> {
+    async fn stay(mut self, signals: &mut EndSignals) -> anyhow::Result<CliExit> {
         // Away from a terminal this signal has hosts read their files again; it must not end a process that joined.
         let _hangup = if std::io::stderr().is_terminal() {
             None
@@ -194,7 +194,7 @@ impl JoiningStdioProcess<'_> {
         }
         relay.finish().await;
         match problem {
-            None => Ok(Exit::Done),
+            None => Ok(CliExit::Done),
             Some(reason) => Err(anyhow::anyhow!(reason)),
         }
     }

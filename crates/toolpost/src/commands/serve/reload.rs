@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// What was typed, to be resolved again, and what of it could not be read when the host last took it up.
-pub(super) struct Reloads<'a> {
+pub(super) struct ConfigReloads<'a> {
     arguments: &'a ServeArgs,
     watch: ConfigFileWatcher,
     hangup: Option<Signal>,
@@ -21,7 +21,7 @@ pub(super) struct Reloads<'a> {
     broken: Vec<PathBuf>,
 }
 
-impl<'a> Reloads<'a> {
+impl<'a> ConfigReloads<'a> {
     pub(super) fn begin(arguments: &'a ServeArgs, settings: &CommandSettings) -> Self {
         // On a terminal the signal says that the terminal is gone, and then the host goes too.
         let in_background = !std::io::stderr().is_terminal();

@@ -8,8 +8,8 @@ use toolpost_model::QuarantinedDefinition;
 
 use crate::{
     cli::{PolicyArgs, SettingsArgs},
-    environment::{TerminalInput, Tty},
-    exit::{Exit, UsageError},
+    environment::{ControllingTerminal, TerminalInput},
+    exit::{CliExit, UsageError},
     reach::{self, HostPurpose, ReachedHost},
     terminal::{BOLD, CYAN, GREEN, RED, say, spelled_out, styled},
 };
@@ -42,7 +42,7 @@ struct BlockedDefinition {
     what: QuarantinedDefinition,
 }
 
-pub(super) async fn run(arguments: AcceptArgs) -> anyhow::Result<Exit> {
+pub(super) async fn run(arguments: AcceptArgs) -> anyhow::Result<CliExit> {
     let shows = arguments.show || (arguments.target.is_none() && !arguments.all);
     let purpose = if shows {
         HostPurpose::LookAtServers
@@ -59,17 +59,17 @@ async fn accept(
     host: &mut ReachedHost,
     arguments: &AcceptArgs,
     shows: bool,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<CliExit> {
     let kept = select_definitions(host.sources().await?, arguments.target.as_deref())?;
     if shows || kept.is_empty() {
         show(&kept, arguments.json)?;
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     if !arguments.yes {
         show(&kept, false)?;
         if !agreed(kept.len()).await? {
             anstream::eprintln!("nothing was accepted");
-            return Ok(Exit::Failed);
+            return Ok(CliExit::Failed);
         }
     }
     let mut accepted = Vec::new();
@@ -87,7 +87,7 @@ async fn accept(
             .iter()
             .for_each(|tool| say!("{tool} can be used now"));
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// What of all that is kept back is meant.
@@ -153,7 +153,7 @@ fn show(kept: &[BlockedDefinition], as_json: bool) -> anyhow::Result<()> {
 }
 
 async fn agreed(count: usize) -> anyhow::Result<bool> {
-    let Some(mut tty) = Tty::open() else {
+    let Some(mut tty) = ControllingTerminal::open() else {
         let message = "there is no terminal to ask on\nhint: look with `--show`, then say `--yes`";
         return Err(UsageError(message.into()).into());
     };

@@ -10,9 +10,9 @@ use toolpost_model::{ErrorClass, EventBody, Outcome, Stage, ToolResult};
 
 use super::{
     check::CheckName,
-    probes::{Probe, Probes},
-    report::{Severity, ValidationCheck},
-    workbench::Workbench,
+    probes::{ToolProbe, ToolProbes},
+    report::{CheckSeverity, ValidationCheck},
+    workbench::ModuleWorkbench,
 };
 
 /// How long a call may take before it counts as one that does not end.
@@ -83,8 +83,8 @@ fn raised(message: &str) -> Option<&str> {
 }
 
 /// Tries one tool.
-pub(super) async fn try_out(bench: &Workbench, tool: &TriedTool) -> Vec<ValidationCheck> {
-    let mut trial = Trial {
+pub(super) async fn try_out(bench: &ModuleWorkbench, tool: &TriedTool) -> Vec<ValidationCheck> {
+    let mut trial = ToolTrial {
         bench,
         tool,
         printed: String::new(),
@@ -103,7 +103,7 @@ pub(super) async fn try_out(bench: &Workbench, tool: &TriedTool) -> Vec<Validati
                 .is_ok_and(|found| found.is_empty())
         })
     };
-    let probes = Probes::of(&schema, fits);
+    let probes = ToolProbes::of(&schema, fits);
     trial.empty_input(&probes).await;
     trial.wrong_types(&probes.wrong).await;
     let fitting = probes.fitting.unwrap_or_else(|| json!({}));
@@ -131,8 +131,8 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-struct Trial<'a> {
-    bench: &'a Workbench,
+struct ToolTrial<'a> {
+    bench: &'a ModuleWorkbench,
     tool: &'a TriedTool,
     /// What calls printed.
     printed: String,
@@ -143,7 +143,7 @@ struct Trial<'a> {
     checks: Vec<ValidationCheck>,
 }
 
-impl Trial<'_> {
+impl ToolTrial<'_> {
     fn passed(&mut self, name: CheckName, message: impl std::fmt::Display) {
         self.checks.push(ValidationCheck::passed(
             name,
@@ -197,7 +197,7 @@ impl Trial<'_> {
         end
     }
 
-    async fn empty_input(&mut self, probes: &Probes) {
+    async fn empty_input(&mut self, probes: &ToolProbes) {
         let name = CheckName::EmptyInput;
         match self
             .call(
@@ -231,14 +231,14 @@ impl Trial<'_> {
                 self.checks.push(match raised(&message) {
                     // Amplifier counts these as slips of the code, and every other one as a way to refuse.
                     None | Some("AttributeError" | "TypeError" | "KeyError") => check,
-                    Some(_) => check.weighing(Severity::Warning),
+                    Some(_) => check.weighing(CheckSeverity::Warning),
                 });
             }
             TrialCallEnd::Stopped => self.failed(name, "without arguments it does not end"),
         }
     }
 
-    async fn wrong_types(&mut self, wrong: &[Probe]) {
+    async fn wrong_types(&mut self, wrong: &[ToolProbe]) {
         let name = CheckName::WrongTypes;
         let mut broke = None;
         for probe in wrong {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::report::Severity;
+use super::report::CheckSeverity;
 
 /// A check. The order here is the order in which they are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ impl CheckName {
     }
 
     /// What it weighs when it fails.
-    pub(crate) fn weight(self) -> Severity {
+    pub(crate) fn weight(self) -> CheckSeverity {
         match self {
             Self::ModuleImportable
             | Self::MountExists
@@ -104,7 +104,7 @@ impl CheckName {
             | Self::ModuleType
             | Self::InputSchemaValid
             | Self::EmptyInput
-            | Self::ResultType => Severity::Error,
+            | Self::ResultType => CheckSeverity::Error,
             Self::ToolDescription
             | Self::ToolInputSchema
             | Self::MountName
@@ -115,7 +115,7 @@ impl CheckName {
             | Self::SchemaHonesty
             | Self::PrintNoise
             | Self::Deadline
-            | Self::Cancel => Severity::Warning,
+            | Self::Cancel => CheckSeverity::Warning,
         }
     }
 }

@@ -10,24 +10,24 @@ const GROUP: &str = "amplifier.modules";
 
 #[derive(Deserialize)]
 struct PyProject {
-    project: Option<Project>,
+    project: Option<PyprojectTable>,
     tool: Option<OtherTools>,
 }
 
 #[derive(Deserialize)]
-struct Project {
+struct PyprojectTable {
     #[serde(default, rename = "entry-points")]
     entry_points: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 #[derive(Deserialize)]
 struct OtherTools {
-    poetry: Option<Poetry>,
+    poetry: Option<PoetryTable>,
 }
 
 /// Poetry had tables of its own before the standard ones came.
 #[derive(Deserialize)]
-struct Poetry {
+struct PoetryTable {
     #[serde(default)]
     plugins: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -102,7 +102,7 @@ pub(super) fn check(text: Option<&str>, package: Option<&str>) -> ValidationChec
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Severity;
+    use super::super::report::CheckSeverity;
 
     #[test]
     fn the_entry_point_must_lead_to_mount() {
@@ -110,22 +110,22 @@ mod tests {
             format!("[project.entry-points.\"amplifier.modules\"]\nmy-tool = \"{target}\"\n")
         };
         for (text, passed, severity) in [
-            (Some(entry("pkg:mount")), true, Severity::Info),
-            (Some(entry("other:mount")), false, Severity::Error),
-            (Some(entry("pkg:start")), false, Severity::Error),
-            (Some(entry("pkg")), false, Severity::Error),
+            (Some(entry("pkg:mount")), true, CheckSeverity::Info),
+            (Some(entry("other:mount")), false, CheckSeverity::Error),
+            (Some(entry("pkg:start")), false, CheckSeverity::Error),
+            (Some(entry("pkg")), false, CheckSeverity::Error),
             (
                 Some("[tool.poetry.plugins.\"amplifier.modules\"]\nx = \"pkg:mount\"".to_owned()),
                 true,
-                Severity::Info,
+                CheckSeverity::Info,
             ),
             (
                 Some("[project]\nname = \"x\"".to_owned()),
                 false,
-                Severity::Error,
+                CheckSeverity::Error,
             ),
-            (Some("[project".to_owned()), false, Severity::Error),
-            (None, false, Severity::Warning),
+            (Some("[project".to_owned()), false, CheckSeverity::Error),
+            (None, false, CheckSeverity::Warning),
         ] {
             let check = super::check(text.as_deref(), Some("pkg"));
             assert_eq!(

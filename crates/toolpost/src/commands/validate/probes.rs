@@ -9,7 +9,7 @@ const DEEPEST: usize = 6;
 
 /// What a tool is tried with.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Probe {
+pub(super) struct ToolProbe {
     /// What is odd about it, for the report: "`text` is a number".
     pub(super) about: String,
     pub(super) arguments: Value,
@@ -17,16 +17,16 @@ pub(super) struct Probe {
 
 /// The arguments for one tool.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Probes {
+pub(super) struct ToolProbes {
     /// What the schema allows. `None`: nothing could be made up that fits.
     pub(super) fitting: Option<Value>,
     /// An argument of a type that the schema does not allow, each in otherwise fitting arguments.
-    pub(super) wrong: Vec<Probe>,
+    pub(super) wrong: Vec<ToolProbe>,
     /// Whether the schema demands something, so that no arguments at all are not enough.
     pub(super) demands: bool,
 }
 
-impl Probes {
+impl ToolProbes {
     /// Makes them up. `fits` says whether arguments fit the schema; what is told to be wrong must be.
     pub(super) fn of(schema: &Value, fits: impl Fn(&Value) -> bool) -> Self {
         let made = made_up(schema, schema, 0);
@@ -47,7 +47,7 @@ impl Probes {
                 let mut arguments = base.clone();
                 arguments.insert(name.clone(), value);
                 let arguments = Value::Object(arguments);
-                (!fits(&arguments)).then(|| Probe {
+                (!fits(&arguments)).then(|| ToolProbe {
                     about: format!("`{name}` is {kind}"),
                     arguments,
                 })
@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn check(schema: &Value, fitting: Option<&Value>, wrong: &[(&str, Value)]) {
-        let probes = Probes::of(schema, |arguments| fits(schema, arguments));
+        let probes = ToolProbes::of(schema, |arguments| fits(schema, arguments));
         assert_eq!(probes.fitting.as_ref(), fitting, "{schema}");
         let found: Vec<_> = probes
             .wrong
@@ -264,7 +264,7 @@ mod tests {
             let schema = json!({
                 "type": "object", "properties": { "a": property }, "required": ["a"], "$defs": { "inner": inner }
             });
-            let probes = Probes::of(&schema, |arguments| fits(&schema, arguments));
+            let probes = ToolProbes::of(&schema, |arguments| fits(&schema, arguments));
             assert_eq!(probes.fitting, Some(json!({ "a": value })), "{schema}");
             assert!(probes.demands);
         }

@@ -12,7 +12,7 @@ const LONGEST_MESSAGE: usize = 600;
 /// How serious a failed check is. What passed is only told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Severity {
+pub(crate) enum CheckSeverity {
     /// Told, and no more.
     Info,
     /// It works here, and may not elsewhere.
@@ -31,7 +31,7 @@ pub(crate) struct ValidationCheck {
     /// What was seen.
     pub(crate) message: String,
     /// What it weighs.
-    pub(crate) severity: Severity,
+    pub(crate) severity: CheckSeverity,
 }
 
 /// Everything that was found about one module, as `--json` prints it.
@@ -49,7 +49,7 @@ impl ValidationCheck {
             name,
             passed: true,
             message: sanitize_message(message.as_ref()),
-            severity: Severity::Info,
+            severity: CheckSeverity::Info,
         }
     }
 
@@ -64,16 +64,16 @@ impl ValidationCheck {
     }
 
     /// The same with less weight than usual, or more.
-    pub(crate) fn weighing(self, severity: Severity) -> Self {
+    pub(crate) fn weighing(self, severity: CheckSeverity) -> Self {
         Self { severity, ..self }
     }
 
     pub(crate) fn mildly(self) -> Self {
-        self.weighing(Severity::Warning)
+        self.weighing(CheckSeverity::Warning)
     }
 
     pub(crate) fn is_error(&self) -> bool {
-        !self.passed && self.severity == Severity::Error
+        !self.passed && self.severity == CheckSeverity::Error
     }
 }
 
@@ -115,8 +115,8 @@ impl ValidationReport {
             if self.passed { "PASSED" } else { "FAILED" },
             self.checks.iter().filter(|check| check.passed).count(),
             self.checks.len(),
-            failed(Severity::Error),
-            failed(Severity::Warning),
+            failed(CheckSeverity::Error),
+            failed(CheckSeverity::Warning),
         )
     }
 
@@ -132,9 +132,9 @@ impl ValidationReport {
         for check in &self.checks {
             let mark = match (check.passed, check.severity) {
                 (true, _) => styled(GREEN, "ok     "),
-                (false, Severity::Error) => styled(RED, "error  "),
-                (false, Severity::Warning) => styled(YELLOW, "warning"),
-                (false, Severity::Info) => styled(YELLOW, "note   "),
+                (false, CheckSeverity::Error) => styled(RED, "error  "),
+                (false, CheckSeverity::Warning) => styled(YELLOW, "warning"),
+                (false, CheckSeverity::Info) => styled(YELLOW, "note   "),
             };
             let mut lines = check.message.lines();
             say!(

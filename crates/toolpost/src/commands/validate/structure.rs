@@ -12,13 +12,13 @@ use super::{
     check::CheckName,
     entry_point,
     found::ModuleCandidate,
-    report::{Severity, ValidationCheck},
-    workbench::Workbench,
+    report::{CheckSeverity, ValidationCheck},
+    workbench::ModuleWorkbench,
 };
 
 /// What the bridge tells of a Python module.
 #[derive(Deserialize)]
-struct Inspection {
+struct ModuleInspection {
     checks: Vec<SeenCheck>,
     #[serde(default)]
     package: Option<String>,
@@ -67,11 +67,11 @@ struct SeenSource {
 /// Looks at what was mounted, and gives the tools that can be tried.
 pub(super) async fn examine(
     found: &ModuleCandidate,
-    bench: &Workbench,
+    bench: &ModuleWorkbench,
     checks: &mut Vec<ValidationCheck>,
 ) -> Vec<TriedTool> {
     match bench.inspect().await {
-        Some(Ok(seen)) => match serde_json::from_value::<Inspection>(seen) {
+        Some(Ok(seen)) => match serde_json::from_value::<ModuleInspection>(seen) {
             Ok(seen) => of_python(found, bench, seen, checks),
             Err(error) => {
                 checks.push(ValidationCheck::failed(
@@ -94,8 +94,8 @@ pub(super) async fn examine(
 
 fn of_python(
     found: &ModuleCandidate,
-    bench: &Workbench,
-    mut seen: Inspection,
+    bench: &ModuleWorkbench,
+    mut seen: ModuleInspection,
     checks: &mut Vec<ValidationCheck>,
 ) -> Vec<TriedTool> {
     let imported = |check: &mut SeenCheck| {
@@ -109,9 +109,9 @@ fn of_python(
     seen.checks.iter_mut().for_each(imported);
     checks.extend(seen.checks.into_iter().map(|check| ValidationCheck {
         severity: match check.severity {
-            SeenSeverity::Info => Severity::Info,
-            SeenSeverity::Warning => Severity::Warning,
-            SeenSeverity::Error => Severity::Error,
+            SeenSeverity::Info => CheckSeverity::Info,
+            SeenSeverity::Warning => CheckSeverity::Warning,
+            SeenSeverity::Error => CheckSeverity::Error,
         },
         ..if check.passed {
             ValidationCheck::passed(check.name, check.message)
@@ -182,7 +182,7 @@ fn observability(events: &[String]) -> ValidationCheck {
 }
 
 /// Components and services: what they declare is all that can be seen of them.
-fn of_declarations(bench: &Workbench, checks: &mut Vec<ValidationCheck>) -> Vec<TriedTool> {
+fn of_declarations(bench: &ModuleWorkbench, checks: &mut Vec<ValidationCheck>) -> Vec<TriedTool> {
     let declarations = bench.declarations();
     let problems = bench.problems();
     checks.extend(

@@ -12,21 +12,21 @@ use toolpost_model::{
 /// The tools of another source without their schemas, which are kept aside.
 pub(super) struct SchemalessSource {
     inner: Arc<dyn Source>,
-    schemas: Schemas,
+    schemas: RemovedSchemas,
 }
 
 /// The schemas that were taken off, by tool.
 #[derive(Clone, Default)]
-pub(super) struct Schemas(Arc<Mutex<BTreeMap<ToolId, Arc<Value>>>>);
+pub(super) struct RemovedSchemas(Arc<Mutex<BTreeMap<ToolId, Arc<Value>>>>);
 
-impl Schemas {
+impl RemovedSchemas {
     pub(super) fn of(&self, tool: &ToolId) -> Option<Arc<Value>> {
         self.0.lock().get(tool).cloned()
     }
 }
 
 impl SchemalessSource {
-    pub(super) fn new(inner: Arc<dyn Source>, schemas: Schemas) -> Self {
+    pub(super) fn new(inner: Arc<dyn Source>, schemas: RemovedSchemas) -> Self {
         Self { inner, schemas }
     }
 

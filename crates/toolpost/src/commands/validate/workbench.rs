@@ -15,11 +15,11 @@ use toolpost_model::{
 use toolpost_modules::PythonModules;
 use toolpost_serve::{HostParts, OpenedHost, load_modules, open_host};
 
-use crate::{environment, terminal::Steps};
+use crate::{environment, terminal::ProgressSteps};
 
 use super::{
     found::ModuleCandidate,
-    unchecked::{SchemalessSource, Schemas},
+    unchecked::{RemovedSchemas, SchemalessSource},
 };
 
 /// How long what still runs may go on when the validation is over.
@@ -34,11 +34,11 @@ pub(super) struct ModuleMountOptions {
 }
 
 /// A host with one module.
-pub(super) struct Workbench {
+pub(super) struct ModuleWorkbench {
     opened: OpenedHost,
     session: Arc<Session>,
     principal: Principal,
-    schemas: Schemas,
+    schemas: RemovedSchemas,
     python: Option<PythonModules>,
     module: String,
     /// The workspace; it goes with the bench.
@@ -51,7 +51,7 @@ pub(super) struct WorkbenchCall {
     pub(super) events: mpsc::Receiver<Event>,
 }
 
-impl Workbench {
+impl ModuleWorkbench {
     /// Opens it in an empty folder, without a network, with a record in memory.
     pub(super) async fn open(
         found: &ModuleCandidate,
@@ -68,8 +68,8 @@ impl Workbench {
         config.amplifier.python = order.python;
         config.environment = environment::child_variables(&config);
         let program = environment::this_program();
-        let loaded = load_modules(&config, program.as_deref(), Steps::of_modules()).await?;
-        let schemas = Schemas::default();
+        let loaded = load_modules(&config, program.as_deref(), ProgressSteps::of_modules()).await?;
+        let schemas = RemovedSchemas::default();
         let mut parts = HostParts::default();
         for source in loaded.sources {
             parts.source(SchemalessSource::new(source, schemas.clone()));

@@ -13,7 +13,7 @@ use super::{
     card::{self, CallCardBody, CallCardStatus},
     heard::StreamLinkStatus,
     row::StyledLine,
-    screen::{Size, WatchScreen},
+    screen::{ScreenSize, WatchScreen},
 };
 use crate::{
     environment,
@@ -27,7 +27,7 @@ pub(super) const CLOSED: &str = "this session was closed";
 /// A call that says it began longer ago than this was begun by somebody with another clock.
 const BELIEVED: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-pub(super) struct Board {
+pub(super) struct CardBoard {
     screen: WatchScreen,
     /// What is watched, for the last line.
     watched: String,
@@ -50,7 +50,7 @@ struct OpenCallCard {
     shown: Option<(ToolCallPart, CallCardBody, Instant)>,
 }
 
-impl Board {
+impl CardBoard {
     pub(super) fn new(watched: String) -> Self {
         Self {
             screen: WatchScreen::new(),
@@ -150,7 +150,7 @@ impl Board {
     }
 
     /// The open calls: as cards, else a line each, else the first of them.
-    fn open_rows(&mut self, receiver: &Receiver, size: Size) -> Vec<StyledLine> {
+    fn open_rows(&mut self, receiver: &Receiver, size: ScreenSize) -> Vec<StyledLine> {
         // The last line, and the one that the cursor stands in.
         let room = size.lines.saturating_sub(2);
         let all = self.open.len();

@@ -13,7 +13,7 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::stream::Address;
+use super::stream::StreamAddress;
 use crate::terminal::spelled_out;
 
 /// A host that is there lets somebody in so soon,
@@ -25,7 +25,7 @@ const REFUSAL: usize = 64 << 10;
 
 /// What a stream is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum StreamShape {
     /// Server-sent events.
     Events,
     /// A JSON text a line.
@@ -58,12 +58,12 @@ impl StreamOpenFailure {
 }
 
 /// The way to a host, for as many connections as are needed.
-pub(super) struct Connector {
+pub(super) struct StreamConnector {
     http: Client,
 }
 
-impl Connector {
-    pub(super) fn new(address: &Address) -> anyhow::Result<Self> {
+impl StreamConnector {
+    pub(super) fn new(address: &StreamAddress) -> anyhow::Result<Self> {
         let encrypted = address.url.scheme() == "https";
         let mut builder = ClientBuilder::new()
             .tls_backend_preconfigured(tls(encrypted)?)
@@ -84,9 +84,9 @@ impl Connector {
     /// Opens the stream behind what was heard last.
     pub(super) async fn open(
         &self,
-        address: &Address,
+        address: &StreamAddress,
         last_id: Option<&str>,
-    ) -> Result<(Response, Shape), StreamOpenFailure> {
+    ) -> Result<(Response, StreamShape), StreamOpenFailure> {
         let mut request = self
             .http
             .get(address.url.clone())
@@ -150,7 +150,7 @@ fn tls(encrypted: bool) -> anyhow::Result<ClientConfig> {
 }
 
 /// By the type of the content; a type that cannot be a stream of events is given back.
-fn shape(response: &Response) -> Result<Shape, String> {
+fn shape(response: &Response) -> Result<StreamShape, String> {
     let kind = response
         .headers()
         .get(CONTENT_TYPE)
@@ -163,9 +163,9 @@ fn shape(response: &Response) -> Result<Shape, String> {
         .trim()
         .to_ascii_lowercase();
     match essence.as_str() {
-        "text/event-stream" => Ok(Shape::Events),
-        "application/json" | "application/a2a+json" => Ok(Shape::Whole),
-        "" | "text/plain" => Ok(Shape::Lines),
+        "text/event-stream" => Ok(StreamShape::Events),
+        "application/json" | "application/a2a+json" => Ok(StreamShape::Whole),
+        "" | "text/plain" => Ok(StreamShape::Lines),
         page if page.ends_with("html") || page.ends_with("xml") => Err("a page".to_owned()),
         other
             if ["text/", "image/", "audio/", "video/", "font/"]
@@ -174,7 +174,7 @@ fn shape(response: &Response) -> Result<Shape, String> {
         {
             Err(format!("`{}`", spelled_out(other)))
         }
-        _ => Ok(Shape::Lines),
+        _ => Ok(StreamShape::Lines),
     }
 }
 
@@ -198,7 +198,7 @@ fn unreachable(name: &str, error: reqwest::Error) -> anyhow::Error {
 }
 
 /// What a host said instead of a stream, and what to do about it.
-async fn refusal(name: &str, address: &Address, mut response: Response) -> anyhow::Error {
+async fn refusal(name: &str, address: &StreamAddress, mut response: Response) -> anyhow::Error {
     let status = response.status();
     let mut text = Vec::new();
     while text.len() < REFUSAL

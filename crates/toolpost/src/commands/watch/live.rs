@@ -98,14 +98,14 @@ impl OpenCallTracker {
 
 /// Something whose type does not say that it is a stream of tool events.
 #[derive(Default)]
-pub(super) struct Doubt {
+pub(super) struct UnknownStream {
     /// What to call it, as long as it has not shown what it is.
     name: Option<String>,
     /// Whether it has said anything.
     has_spoken: bool,
 }
 
-impl Doubt {
+impl UnknownStream {
     /// An input of that name begins. One that told of calls before need not show it again.
     pub(super) fn begin(&mut self, name: String, receiver: &Receiver) {
         *self = Self {
@@ -224,7 +224,7 @@ mod tests {
         assert!(!is_of_an_agent(r#"{"status":"ok"}"#));
         assert!(!is_of_an_agent("[1]"));
         let receiver = Receiver::default();
-        let mut doubt = Doubt::default();
+        let mut doubt = UnknownStream::default();
         doubt.begin("it".to_owned(), &receiver);
         assert!(doubt.end().is_ok(), "nothing was said");
         doubt.accept_text(r#"{"status":"ok"}"#, &receiver);

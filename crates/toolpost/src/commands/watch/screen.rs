@@ -16,12 +16,12 @@ const CLEAR_BELOW: &str = "\x1b[J";
 
 /// Columns and lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct ScreenSize {
     pub(super) columns: usize,
     pub(super) lines: usize,
 }
 
-impl Size {
+impl ScreenSize {
     /// Columns that are written to: in the last one, terminals differ about where the cursor is then.
     pub(super) fn room(self) -> usize {
         self.columns.saturating_sub(1).max(1)
@@ -30,19 +30,19 @@ impl Size {
 
 /// What is drawn, apart from where to.
 #[derive(Debug, Default)]
-pub(super) struct Picture {
+pub(super) struct ScreenPicture {
     /// Columns that each line of the open part took.
     drawn: Vec<usize>,
     begun: bool,
 }
 
-impl Picture {
+impl ScreenPicture {
     /// The bytes of the next frame: `settled` lines for good, then the open ones in place of those drawn before.
     pub(super) fn frame(
         &mut self,
         settled: &[StyledLine],
         open: &[StyledLine],
-        size: Size,
+        size: ScreenSize,
         colours: bool,
     ) -> String {
         let mut frame = String::from(BEGIN_FRAME);
@@ -78,7 +78,7 @@ impl Picture {
 
 /// A picture on stdout. The cursor comes back when it is dropped.
 pub(super) struct WatchScreen {
-    picture: Picture,
+    picture: ScreenPicture,
     last: String,
     colours: bool,
 }
@@ -86,18 +86,18 @@ pub(super) struct WatchScreen {
 impl WatchScreen {
     pub(super) fn new() -> Self {
         Self {
-            picture: Picture::default(),
+            picture: ScreenPicture::default(),
             last: String::new(),
             colours: crate::terminal::has_colours(),
         }
     }
 
-    pub(super) fn size() -> Size {
+    pub(super) fn size() -> ScreenSize {
         let (columns, lines) = crate::terminal::size();
-        Size { columns, lines }
+        ScreenSize { columns, lines }
     }
 
-    pub(super) fn draw(&mut self, settled: &[StyledLine], open: &[StyledLine], size: Size) {
+    pub(super) fn draw(&mut self, settled: &[StyledLine], open: &[StyledLine], size: ScreenSize) {
         let frame = self.picture.frame(settled, open, size, self.colours);
         // Where nothing moved there is nothing to write.
         if settled.is_empty() && frame == self.last {
@@ -187,11 +187,11 @@ mod tests {
 
     #[test]
     fn open_lines_are_drawn_in_place_and_settled_ones_stay() {
-        let size = Size {
+        let size = ScreenSize {
             columns: 20,
             lines: 10,
         };
-        let mut picture = Picture::default();
+        let mut picture = ScreenPicture::default();
         let mut terminal = Terminal::default();
         for (settled, open, expected) in [
             (&[][..], &["a 1", "b 1"][..], &["a 1", "b 1"][..]),
@@ -216,11 +216,11 @@ mod tests {
 
     #[test]
     fn a_narrower_terminal_has_folded_what_was_drawn() {
-        let mut picture = Picture::default();
+        let mut picture = ScreenPicture::default();
         picture.frame(
             &[],
             &rows(&["0123456789", "x"]),
-            Size {
+            ScreenSize {
                 columns: 20,
                 lines: 9,
             },
@@ -229,7 +229,7 @@ mod tests {
         let frame = picture.frame(
             &[],
             &rows(&["y"]),
-            Size {
+            ScreenSize {
                 columns: 4,
                 lines: 9,
             },
@@ -240,9 +240,9 @@ mod tests {
 
     #[test]
     fn a_frame_obeys_the_width_and_the_wish_for_no_colours() {
-        let mut picture = Picture::default();
+        let mut picture = ScreenPicture::default();
         let row = StyledLine::new().own(Style::new().bold(), "0123456789");
-        let size = Size {
+        let size = ScreenSize {
             columns: 6,
             lines: 9,
         };

@@ -4,10 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use reqwest::{Response, StatusCode, Url};
 use tokio::time::{Instant, sleep, timeout};
-use toolpost_a2e::sse::{Parser, Sse};
+use toolpost_a2e::sse::{Sse, SseParser};
 
 use super::{
-    connection::{Connector, Shape, StreamOpenFailure, reason},
+    connection::{StreamConnector, StreamOpenFailure, StreamShape, reason},
     frames::{HostControlFrame, StreamCloseReason, StreamClosingFrame},
     heard::{StreamLinkStatus, WatchInputMessage, WatchInputSender},
 };
@@ -22,26 +22,26 @@ const GOOD: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Where a stream is.
-pub(super) struct Address {
+pub(super) struct StreamAddress {
     pub(super) url: Url,
     pub(super) token: Option<String>,
     /// The socket that leads there, where it is not the network.
-    pub(super) socket: Option<Socket>,
+    pub(super) socket: Option<HostSocket>,
 }
 
 /// The socket of the host that runs on a workspace.
-pub(super) struct Socket {
+pub(super) struct HostSocket {
     pub(super) path: PathBuf,
     /// The session that is watched, where it is one.
     pub(super) session: Option<String>,
 }
 
-impl Address {
+impl StreamAddress {
     /// What to call it.
     pub(super) fn name(&self) -> String {
         match &self.socket {
-            Some(Socket { session: None, .. }) => "the running host".to_owned(),
-            Some(Socket {
+            Some(HostSocket { session: None, .. }) => "the running host".to_owned(),
+            Some(HostSocket {
                 session: Some(session),
                 ..
             }) => format!("session `{session}` of the running host"),
@@ -79,9 +79,13 @@ pub(super) enum StreamReconnectPolicy {
 }
 
 /// Reads a stream until it ends for good, and tells what it says.
-pub(super) async fn read(address: Address, again: StreamReconnectPolicy, to: WatchInputSender) {
+pub(super) async fn read(
+    address: StreamAddress,
+    again: StreamReconnectPolicy,
+    to: WatchInputSender,
+) {
     let end = EventStreamReader {
-        parser: Parser::new(LONGEST),
+        parser: SseParser::new(LONGEST),
         to: &to,
         address: &address,
         line: Vec::new(),
@@ -93,9 +97,9 @@ pub(super) async fn read(address: Address, again: StreamReconnectPolicy, to: Wat
 }
 
 struct EventStreamReader<'a> {
-    parser: Parser,
+    parser: SseParser,
     to: &'a WatchInputSender,
-    address: &'a Address,
+    address: &'a StreamAddress,
     /// The beginning of a line, of a stream of lines.
     line: Vec<u8>,
     /// That line is too long and is left out.
@@ -117,7 +121,7 @@ enum StreamReadEnd {
 
 impl EventStreamReader<'_> {
     async fn run(mut self, again: StreamReconnectPolicy) -> anyhow::Result<()> {
-        let connector = Connector::new(self.address)?;
+        let connector = StreamConnector::new(self.address)?;
         let (mut response, mut shape) = connector
             .open(self.address, None)
             .await
@@ -177,9 +181,9 @@ impl EventStreamReader<'_> {
     /// Tries until there is a stream again. `None`: there will be none, because its session has ended.
     async fn open_again(
         &mut self,
-        connector: &Connector,
+        connector: &StreamConnector,
         tries: &mut u32,
-    ) -> anyhow::Result<Option<(Response, Shape)>> {
+    ) -> anyhow::Result<Option<(Response, StreamShape)>> {
         loop {
             sleep(pause(*tries)).await;
             *tries += 1;
@@ -203,12 +207,12 @@ impl EventStreamReader<'_> {
     }
 
     /// Reads one connection to its end.
-    async fn follow(&mut self, mut response: Response, shape: Shape) -> StreamReadEnd {
+    async fn follow(&mut self, mut response: Response, shape: StreamShape) -> StreamReadEnd {
         self.parser.restart();
         self.line.clear();
         self.skips_line = false;
         self.closing = None;
-        if shape != Shape::Events
+        if shape != StreamShape::Events
             && !self
                 .send_messages([WatchInputMessage::Unproven(self.address.quoted())])
                 .await
@@ -238,7 +242,7 @@ impl EventStreamReader<'_> {
             let mut heard = Vec::new();
             let mut closing = self.closing;
             match shape {
-                Shape::Events => self.parser.feed(&piece, &mut |sse| match sse {
+                StreamShape::Events => self.parser.feed(&piece, &mut |sse| match sse {
                     Sse::Event(data) => match host_frame(data).filter(|_| is_host) {
                         Some(HostControlFrame::Opening(opening)) => {
                             heard.push(WatchInputMessage::Opening(opening));
@@ -254,11 +258,11 @@ impl EventStreamReader<'_> {
                     Sse::TooLong(_) => heard.push(too_long()),
                     Sse::Comment => keeps_alive = true,
                 }),
-                Shape::Lines => heard = self.lines(&piece),
-                Shape::Whole if self.line.len() + piece.len() > LONGEST => {
+                StreamShape::Lines => heard = self.lines(&piece),
+                StreamShape::Whole if self.line.len() + piece.len() > LONGEST => {
                     return StreamReadEnd::Broken("it is too long".to_owned());
                 }
-                Shape::Whole => self.line.extend_from_slice(&piece),
+                StreamShape::Whole => self.line.extend_from_slice(&piece),
             }
             self.closing = closing;
             if !self.send_messages(heard).await {

@@ -6,12 +6,12 @@ use toolpost_store::DataDir;
 
 use super::{
     WatchArgs, WatchStartPoint,
-    stream::{Address, Socket},
+    stream::{HostSocket, StreamAddress},
 };
 use crate::{environment, exit::UsageError, reach, settings};
 
 /// Finds the stream to watch.
-pub(super) async fn find_address(arguments: &WatchArgs) -> anyhow::Result<Address> {
+pub(super) async fn find_address(arguments: &WatchArgs) -> anyhow::Result<StreamAddress> {
     let Some(url) = arguments.url.as_deref() else {
         if arguments.token_file.is_some() {
             return Err(UsageError("`--token-file` is for a URL".to_owned()).into());
@@ -30,7 +30,7 @@ pub(super) async fn find_address(arguments: &WatchArgs) -> anyhow::Result<Addres
         }
         None => return Err(not_a_url(url).into()),
     }
-    Ok(Address {
+    Ok(StreamAddress {
         url: session_url(url, arguments.session.as_deref(), arguments.from)?,
         token: environment::given_token(arguments.token_file.as_deref())?,
         socket: None,
@@ -46,7 +46,7 @@ fn not_a_url(word: &str) -> UsageError {
 }
 
 /// The host that runs on the workspace, through its socket.
-async fn running(arguments: &WatchArgs) -> anyhow::Result<Address> {
+async fn running(arguments: &WatchArgs) -> anyhow::Result<StreamAddress> {
     let place = settings::locate(&arguments.place)?;
     if reach::running(&place.data_dir).await?.is_none() {
         anyhow::bail!(
@@ -63,11 +63,11 @@ async fn running(arguments: &WatchArgs) -> anyhow::Result<Address> {
     let mut url = Url::parse("http://localhost").context("the address of the host")?;
     url.set_path(&path);
     begin_at(&mut url, arguments.from);
-    let socket = Socket {
+    let socket = HostSocket {
         path: socket,
         session: arguments.session.clone(),
     };
-    Ok(Address {
+    Ok(StreamAddress {
         url,
         token: None,
         socket: Some(socket),

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use toolpost_a2a::{CallKey, CallPartChange, CallPhase, Receiver, ToolCallPart};
 
 use super::{
-    board::{Board, CLOSED},
+    board::{CLOSED, CardBoard},
     card::{self, CallCardStatus},
     heard::StreamLinkStatus,
 };
@@ -16,9 +16,9 @@ use crate::terminal::{self, DIM, YELLOW, clean, printable, styled};
 const LINE: usize = 400;
 
 /// What to show calls as.
-pub(super) enum View {
+pub(super) enum WatchView {
     /// Cards, drawn in place.
-    Cards(Box<Board>),
+    Cards(Box<CardBoard>),
     /// A line whenever a call begins or ends.
     Lines {
         /// Calls that were told to have begun.
@@ -28,12 +28,12 @@ pub(super) enum View {
     Json,
 }
 
-impl View {
+impl WatchView {
     pub(super) fn choose(json: bool, watched: String) -> Self {
         if json {
             Self::Json
         } else if terminal::draws() {
-            Self::Cards(Box::new(Board::new(watched)))
+            Self::Cards(Box::new(CardBoard::new(watched)))
         } else {
             Self::Lines {
                 begun: BTreeSet::new(),

@@ -1,7 +1,7 @@
 //! What programs are told, and what their exit codes and answers do.
 
 use serde_json::{Value, json};
-use toolpost_core::{Concern, PathBaseFolders};
+use toolpost_core::{HookScope, PathBaseFolders};
 use toolpost_model::{ErrorClass, HookEvent, HookStanding, Outcome, SandboxProfile};
 
 use super::{at, echo, failure, hook, last, shell, shop};
@@ -169,7 +169,7 @@ async fn a_program_has_an_opinion_or_keeps_the_result() {
 #[tokio::test]
 async fn only_calls_that_concern_it_start_the_program() {
     let mut choosy = shell("exit 2");
-    choosy.concern = Concern::with_tools(vec!["echo".parse().unwrap()])
+    choosy.concern = HookScope::with_tools(vec!["echo".parse().unwrap()])
         .when(
             "echo[/message = stop*]".parse().unwrap(),
             PathBaseFolders::default(),

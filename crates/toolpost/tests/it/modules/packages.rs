@@ -9,8 +9,8 @@ use std::{
 
 use toolpost_amplifier::{ModuleId, ModuleKind};
 use toolpost_modules::{
-    CoreWish, FolderSharing, ModuleFetchPolicy, Packages, PackagesError, PreparedEnvironment,
-    PythonModule, Supply,
+    CoreWish, FolderSharing, ModuleFetchPolicy, ModuleSupply, PackageEnvironments, PackagesError,
+    PreparedEnvironment, PythonModule,
 };
 use toolpost_processes::{ChildEnvironment, HostEnvironment, NetworkSettings};
 use toolpost_sandbox::Launcher;
@@ -33,9 +33,9 @@ fn wheel(place: &Place, folder: &str, name: &str, version: &str) -> PathBuf {
     path
 }
 
-fn packages(place: &Place, reach: ModuleFetchPolicy) -> Packages {
+fn packages(place: &Place, reach: ModuleFetchPolicy) -> PackageEnvironments {
     let variables = [("PATH".to_owned(), std::env::var("PATH").unwrap())].into();
-    Packages::new(Arc::new(Supply {
+    PackageEnvironments::new(Arc::new(ModuleSupply {
         cache: place.cache(),
         launcher: Some(Launcher::new(crate::workshop::program())),
         environment: ChildEnvironment::new(
@@ -73,7 +73,7 @@ fn module(place: &Place, id: &str, dependencies: &str) -> PythonModule {
 }
 
 async fn prepare(
-    packages: &Packages,
+    packages: &PackageEnvironments,
     modules: &[PythonModule],
 ) -> Result<PreparedEnvironment, PackagesError> {
     packages.prepare(modules, CoreWish::Auto, &mut |_| ()).await

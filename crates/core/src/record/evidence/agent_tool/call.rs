@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use toolpost_model::{
-    EventBody, Interrupt, NativeCallId, OnFailure, Ordering, Outcome, Stage, TraceContext,
+    BatchOrdering, EventBody, Interrupt, NativeCallId, OnFailure, Outcome, Stage, TraceContext,
 };
 
 use super::{RecordingHost, four_inputs::FourInputs, push, story::CallEvidence, words};
@@ -25,9 +25,9 @@ pub(super) fn scheduler_policy(
     let batch = story.call.as_ref().and_then(|call| call.batch.as_ref());
     let ordering = match batch.map(|batch| batch.ordering) {
         // A call that belongs to no others has no order to keep.
-        None | Some(Ordering::AllowUnordered) => "allow_unordered",
-        Some(Ordering::PreserveTerminalOrder) => "preserve_terminal_order",
-        Some(Ordering::Serial) => "serial",
+        None | Some(BatchOrdering::AllowUnordered) => "allow_unordered",
+        Some(BatchOrdering::PreserveTerminalOrder) => "preserve_terminal_order",
+        Some(BatchOrdering::Serial) => "serial",
     };
     let siblings = match batch.map(|batch| batch.on_failure) {
         None | Some(OnFailure::Ignore) => "ignore",

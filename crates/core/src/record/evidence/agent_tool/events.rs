@@ -15,12 +15,12 @@ use crate::{
 };
 
 /// An event that a record of the journal tells.
-struct Of<'a> {
+struct RecordedEvent<'a> {
     row: &'a StoredRecord,
     life: &'a RecordingHost,
 }
 
-impl Of<'_> {
+impl RecordedEvent<'_> {
     fn push(&self, lines: &mut Vec<String>, kind: &str, subject: &Value, mark: &str, data: &Value) {
         push(
             lines,
@@ -46,7 +46,7 @@ pub(super) fn host_started(
     lines: &mut Vec<String>,
 ) {
     let data = json!({ "version": life.version, "carried": carried });
-    Of { row, life }.push(lines, "host.started", &Value::Null, "", &data);
+    RecordedEvent { row, life }.push(lines, "host.started", &Value::Null, "", &data);
 }
 
 pub(super) fn session_opened(
@@ -59,7 +59,7 @@ pub(super) fn session_opened(
         "actor_ref": format!("{}/{}", session.role.as_str(), session.principal),
         "surface_request": session.surface,
     });
-    Of { row, life }.push(
+    RecordedEvent { row, life }.push(
         lines,
         "session.opened",
         &json!(row.record.session_id),
@@ -69,7 +69,7 @@ pub(super) fn session_opened(
 }
 
 pub(super) fn session_closed(row: &StoredRecord, life: &RecordingHost, lines: &mut Vec<String>) {
-    Of { row, life }.push(
+    RecordedEvent { row, life }.push(
         lines,
         "session.closed",
         &json!(row.record.session_id),
@@ -80,7 +80,7 @@ pub(super) fn session_closed(row: &StoredRecord, life: &RecordingHost, lines: &m
 
 pub(super) fn pruned(row: &StoredRecord, life: &RecordingHost, lines: &mut Vec<String>) {
     let data: Value = row.record.read_body().unwrap_or_else(|_| json!({}));
-    Of { row, life }.push(lines, "journal.pruned", &Value::Null, "", &data);
+    RecordedEvent { row, life }.push(lines, "journal.pruned", &Value::Null, "", &data);
 }
 
 pub(super) fn declared(
@@ -92,7 +92,7 @@ pub(super) fn declared(
 ) {
     let id = &tool.declaration.tool_id;
     let data = json!({ "interface_ref": interface, "source": tool.source });
-    Of { row, life }.push(lines, "tool.declared", &json!(id), &format!("/{id}"), &data);
+    RecordedEvent { row, life }.push(lines, "tool.declared", &json!(id), &format!("/{id}"), &data);
 }
 
 pub(super) fn removed(
@@ -101,7 +101,7 @@ pub(super) fn removed(
     life: &RecordingHost,
     lines: &mut Vec<String>,
 ) {
-    Of { row, life }.push(
+    RecordedEvent { row, life }.push(
         lines,
         "tool.removed",
         &json!(id),
@@ -119,7 +119,7 @@ pub(super) fn surface(
     let data = json!({
         "loaded": surface.loaded.len(), "deferred": surface.deferred.len(), "blocked": surface.blocked.len(),
     });
-    Of { row, life }.push(
+    RecordedEvent { row, life }.push(
         lines,
         "tool.surface.created",
         &json!(surface.surface_id),
@@ -140,7 +140,7 @@ pub(super) fn discovered(
         let data =
             json!({ "tool_id": id, "session_id": row.record.session_id, "way": discovered.way });
         for kind in ["tool.deferred.discovered", "tool.deferred.loaded"] {
-            Of { row, life }.push(lines, kind, &json!(id), &format!("/{id}"), &data);
+            RecordedEvent { row, life }.push(lines, kind, &json!(id), &format!("/{id}"), &data);
         }
     }
 }
@@ -168,7 +168,7 @@ pub(super) fn decided(
         "rule": decided.rule,
         "asked_by": format!("{}/{}", decided.role.as_str(), decided.principal),
     });
-    Of { row, life }.push(
+    RecordedEvent { row, life }.push(
         lines,
         "tool.permission.decided",
         &json!(decided.tool_id),

@@ -17,7 +17,7 @@ use crate::{
     hooks::InputMutation,
     invocation::Milestone,
     record::{
-        body::{ApprovalBody, BodyPart, CallRecordBody, CallRequestBody, RecordedQuestion},
+        body::{ApprovalBody, CallRecordBody, CallRequestBody, RecordBodyMember, RecordedQuestion},
         journal::{RecordKind, StoredRecord},
     },
 };
@@ -99,7 +99,11 @@ impl CallEvidence {
         let tool_id = read(way.tool_id.as_ref())?;
         let effects = read(way.effects.as_ref())?;
         let hooks = read(way.hooks.as_ref())?.unwrap_or_default();
-        let met: Option<Value> = way.explain.as_ref().map(BodyPart::read_as).transpose()?;
+        let met: Option<Value> = way
+            .explain
+            .as_ref()
+            .map(RecordBodyMember::read_as)
+            .transpose()?;
         let result = read(way.result.as_ref())?;
         let at = row.record.at;
         let begin = way.begin(at);
@@ -173,9 +177,9 @@ impl CallEvidence {
 
 /// Reads a member that a record may lack.
 fn read<T: ?Sized + ToOwned<Owned: DeserializeOwned>>(
-    part: Option<&BodyPart<'_, T>>,
+    part: Option<&RecordBodyMember<'_, T>>,
 ) -> serde_json::Result<Option<T::Owned>> {
-    part.map(BodyPart::read).transpose()
+    part.map(RecordBodyMember::read).transpose()
 }
 
 impl AtMicros for HookRun {

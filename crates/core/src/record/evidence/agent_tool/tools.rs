@@ -12,7 +12,7 @@ use toolpost_model::{
 
 use super::{ExportError, RecordingHost, events, push, read, words};
 use crate::record::{
-    body::{BodyPart, CatalogBody, SurfaceBody},
+    body::{CatalogBody, RecordBodyMember, SurfaceBody},
     declared::{DeclaredTool, ToolTerms},
     journal::StoredRecord,
 };
@@ -50,7 +50,7 @@ impl DeclaredToolTable {
         life: &RecordingHost,
         lines: &mut Vec<String>,
     ) -> Result<(), ExportError> {
-        let piece: CatalogBody<Vec<BodyPart<'_, DeclaredTool>>> = read(row)?;
+        let piece: CatalogBody<Vec<RecordBodyMember<'_, DeclaredTool>>> = read(row)?;
         let is_news = piece.restated.is_none();
         if is_news && piece.whole && piece.part == 1 {
             self.known.clear();

@@ -6,7 +6,9 @@ use proptest::{prelude::*, sample::Index};
 use toolpost_model::Redactions;
 
 use super::{
-    super::{CallRedactor, KnownSecrets, RedactionWindow, Redactor, StreamRedactor, runs::Runs},
+    super::{
+        CallRedactor, KnownSecrets, RedactionWindow, Redactor, StreamRedactor, runs::ByteRuns,
+    },
     found::EXAMPLES,
     host,
 };
@@ -190,7 +192,7 @@ fn beginnings_within_one_another_are_read_once() {
     for head in heads {
         let text = head.repeat(LENGTH / head.len());
         for is_last in [true, false] {
-            let mut runs = Runs::default();
+            let mut runs = ByteRuns::default();
             host().search(
                 RedactionWindow {
                     bytes: text.as_bytes(),

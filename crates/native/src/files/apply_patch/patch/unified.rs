@@ -4,7 +4,7 @@
 //! what is applied is decided by the lines themselves, all of which must be found.
 
 use super::{
-    FilePatch, FilePatchAction, Hunk, HunkLineSide, Numbers, ParseError, PatchSyntaxProblem,
+    FilePatch, FilePatchAction, Hunk, HunkLineSide, HunkNumbers, ParseError, PatchSyntaxProblem,
     finish, numbers,
 };
 
@@ -17,7 +17,7 @@ pub(super) fn parse<'p>(lines: &[&'p str]) -> Result<Vec<FilePatch<'p>>, ParseEr
         if line.starts_with("diff --git ") {
             files.push(reader.git_file()?);
         } else if reader.at_names() {
-            files.push(reader.plain_file(&Header::default())?);
+            files.push(reader.plain_file(&GitFileHeader::default())?);
         } else if line.starts_with("--- ") && !files.is_empty() {
             return Err(PatchSyntaxProblem::NoNewName.at(number));
         } else if line.starts_with("@@") {
@@ -40,7 +40,7 @@ fn is_between_files(line: &str) -> bool {
 
 /// What git says of a file before its hunks.
 #[derive(Default)]
-struct Header<'p> {
+struct GitFileHeader<'p> {
     paths: Option<&'p str>,
     new: bool,
     deleted: bool,
@@ -68,9 +68,9 @@ impl<'p> UnifiedDiffReader<'_, 'p> {
 
     fn git_file(&mut self) -> Result<FilePatch<'p>, ParseError> {
         let first = self.next + 1;
-        let mut header = Header {
+        let mut header = GitFileHeader {
             paths: self.line().and_then(same_path),
-            ..Header::default()
+            ..GitFileHeader::default()
         };
         self.next += 1;
         while let Some(line) = self.line() {
@@ -89,7 +89,7 @@ impl<'p> UnifiedDiffReader<'_, 'p> {
             .or(header.paths)
             .ok_or_else(|| PatchSyntaxProblem::NoPath.at(first))?;
         let change = match header {
-            Header {
+            GitFileHeader {
                 new: true,
                 executable,
                 ..
@@ -97,19 +97,21 @@ impl<'p> UnifiedDiffReader<'_, 'p> {
                 content: String::new(),
                 executable,
             },
-            Header { deleted: true, .. } => FilePatchAction::Delete { hunks: Vec::new() },
-            Header { to: Some(to), .. } => FilePatchAction::Update {
+            GitFileHeader { deleted: true, .. } => FilePatchAction::Delete { hunks: Vec::new() },
+            GitFileHeader { to: Some(to), .. } => FilePatchAction::Update {
                 hunks: Vec::new(),
                 move_to: Some(to),
             },
-            Header { .. } => return Err(PatchSyntaxProblem::NoHunk(path.to_owned()).at(first)),
+            GitFileHeader { .. } => {
+                return Err(PatchSyntaxProblem::NoHunk(path.to_owned()).at(first));
+            }
         };
         Ok(FilePatch { path, change })
     }
 
     /// Whether `---` and `+++` name the file that `diff --git` named. A file without hunks has neither, and the names
     /// that come next may be another's.
-    fn names_belong_to(&self, header: &Header<'p>) -> bool {
+    fn names_belong_to(&self, header: &GitFileHeader<'p>) -> bool {
         let named = |at: usize, prefix: &str| {
             let name = self
                 .lines
@@ -124,7 +126,7 @@ impl<'p> UnifiedDiffReader<'_, 'p> {
         named(self.next, "a/") || named(self.next + 1, "b/")
     }
 
-    fn extended(&self, header: &mut Header<'p>, line: &'p str) -> Result<(), ParseError> {
+    fn extended(&self, header: &mut GitFileHeader<'p>, line: &'p str) -> Result<(), ParseError> {
         let number = self.next + 1;
         let path = |text: &'p str| plain(text, number);
         if let Some(mode) = line.strip_prefix("new file mode ") {
@@ -152,7 +154,7 @@ impl<'p> UnifiedDiffReader<'_, 'p> {
     }
 
     /// `---`, `+++` and the hunks.
-    fn plain_file(&mut self, header: &Header<'p>) -> Result<FilePatch<'p>, ParseError> {
+    fn plain_file(&mut self, header: &GitFileHeader<'p>) -> Result<FilePatch<'p>, ParseError> {
         let first = self.next + 1;
         let side = |line: Option<&&'p str>| line.and_then(|line| line.get(4..)).unwrap_or_default();
         let old = plain(side(self.lines.get(self.next)), first)?;
@@ -227,7 +229,7 @@ impl<'p> UnifiedDiffReader<'_, 'p> {
     fn hunk_lines(
         &mut self,
         hunk: &mut Hunk<'p>,
-        numbers: Option<Numbers>,
+        numbers: Option<HunkNumbers>,
     ) -> Result<(), ParseError> {
         let mut old = 0;
         let mut new = 0;

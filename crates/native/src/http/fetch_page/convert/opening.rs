@@ -4,15 +4,15 @@ use reqwest::Url;
 
 use super::{
     super::{
-        elements::{Element, ElementRole},
+        elements::{ElementRole, HtmlElement},
         table::HtmlTable,
         tokens::HtmlStartTag,
-        writer::{Gap, PageTextStyle},
+        writer::{PageTextStyle, TextGap},
     },
-    Converter, ElementEndAction, MAX_LINK, MAX_TABLES, PreformattedBlock,
+    ElementEndAction, HtmlConverter, MAX_LINK, MAX_TABLES, PreformattedBlock,
 };
 
-impl Converter {
+impl HtmlConverter {
     pub(super) fn void(&mut self, role: ElementRole, tag: HtmlStartTag<'_>) {
         if role == ElementRole::Base && !self.base_is_given {
             let url = tag
@@ -32,10 +32,10 @@ impl Converter {
             (ElementRole::Break, Some(preformatted)) => preformatted.text.push('\n'),
             (ElementRole::Break, None) => self.writer.break_line(),
             (ElementRole::Rule, None) if !self.writer.in_line() => {
-                self.writer.gap(Gap::Blank);
+                self.writer.gap(TextGap::Blank);
                 if self.writer.style == PageTextStyle::Markdown {
                     self.writer.exact("---");
-                    self.writer.gap(Gap::Blank);
+                    self.writer.gap(TextGap::Blank);
                 }
             }
             (ElementRole::Image, None) if self.code.is_none() => self.image(tag),
@@ -73,7 +73,7 @@ impl Converter {
     }
 
     /// Does what the start of an element asks for, and says what its end will have to do.
-    pub(super) fn open(&mut self, element: Element, tag: HtmlStartTag<'_>) -> ElementEndAction {
+    pub(super) fn open(&mut self, element: HtmlElement, tag: HtmlStartTag<'_>) -> ElementEndAction {
         if is_noise(element, tag) || (element.role == ElementRole::Footer && !self.is_in_article())
         {
             self.noise += 1;
@@ -121,29 +121,29 @@ impl Converter {
             | ElementRole::Article
             | ElementRole::Footer
             | ElementRole::RowGroup => {
-                self.writer.gap(Gap::Line);
-                ElementEndAction::Gap(Gap::Line)
+                self.writer.gap(TextGap::Line);
+                ElementEndAction::Gap(TextGap::Line)
             }
             ElementRole::Paragraph => {
-                self.writer.gap(Gap::Blank);
-                ElementEndAction::Gap(Gap::Blank)
+                self.writer.gap(TextGap::Blank);
+                ElementEndAction::Gap(TextGap::Blank)
             }
             ElementRole::Heading(level) => {
-                self.writer.gap(Gap::Blank);
+                self.writer.gap(TextGap::Blank);
                 self.writer
                     .open_mark(if markdown { HEADINGS[level - 1] } else { "" });
                 self.writer.open_line();
                 ElementEndAction::Line {
-                    gap: Gap::Blank,
+                    gap: TextGap::Blank,
                     mark: String::new(),
                 }
             }
             ElementRole::Term => {
-                self.writer.gap(Gap::Blank);
+                self.writer.gap(TextGap::Blank);
                 self.writer.open_mark(if markdown { "**" } else { "" });
                 self.writer.open_line();
                 ElementEndAction::Line {
-                    gap: Gap::Line,
+                    gap: TextGap::Line,
                     mark: if markdown {
                         "**".to_owned()
                     } else {
@@ -153,18 +153,22 @@ impl Converter {
             }
             ElementRole::Definition => {
                 self.writer.open_item(": ".to_owned());
-                ElementEndAction::Margin(Gap::Line)
+                ElementEndAction::Margin(TextGap::Line)
             }
             ElementRole::Quote => {
                 self.writer.open_quote();
-                ElementEndAction::Margin(Gap::Blank)
+                ElementEndAction::Margin(TextGap::Blank)
             }
             ElementRole::Bullets | ElementRole::Numbers => {
                 let within = self
                     .stack
                     .iter()
                     .any(|open| open.element.role == ElementRole::Item);
-                self.writer.gap(if within { Gap::Line } else { Gap::Blank });
+                self.writer.gap(if within {
+                    TextGap::Line
+                } else {
+                    TextGap::Blank
+                });
                 ElementEndAction::List {
                     next: (role == ElementRole::Numbers).then_some(1),
                 }
@@ -172,7 +176,7 @@ impl Converter {
             ElementRole::Item => {
                 let mark = self.item_mark();
                 self.writer.open_item(mark);
-                ElementEndAction::Margin(Gap::Line)
+                ElementEndAction::Margin(TextGap::Line)
             }
             ElementRole::Table => self.open_table(),
             ElementRole::Row | ElementRole::Cell | ElementRole::HeadCell => {
@@ -196,7 +200,7 @@ impl Converter {
                 self.writer.open_mark("[");
                 self.writer.open_line();
                 return ElementEndAction::Line {
-                    gap: Gap::None,
+                    gap: TextGap::None,
                     mark: format!("]({url})"),
                 };
             }
@@ -233,8 +237,8 @@ impl Converter {
 
     fn open_table(&mut self) -> ElementEndAction {
         if self.tables.len() == MAX_TABLES || self.writer.in_line() {
-            self.writer.gap(Gap::Line);
-            return ElementEndAction::Gap(Gap::Line);
+            self.writer.gap(TextGap::Line);
+            return ElementEndAction::Gap(TextGap::Line);
         }
         if let Some(outer) = self.tables.last_mut() {
             outer.mark_nested();
@@ -245,8 +249,8 @@ impl Converter {
 
     fn open_part_of_table(&mut self, role: ElementRole) -> ElementEndAction {
         let Some(table) = self.tables.last_mut() else {
-            self.writer.gap(Gap::Line);
-            return ElementEndAction::Gap(Gap::Line);
+            self.writer.gap(TextGap::Line);
+            return ElementEndAction::Gap(TextGap::Line);
         };
         match role {
             ElementRole::Row => {
@@ -255,8 +259,8 @@ impl Converter {
             }
             _ if table.open_cell(&mut self.writer) => ElementEndAction::Cell,
             _ => {
-                self.writer.gap(Gap::Line);
-                ElementEndAction::Gap(Gap::Line)
+                self.writer.gap(TextGap::Line);
+                ElementEndAction::Gap(TextGap::Line)
             }
         }
     }
@@ -282,7 +286,7 @@ fn language(tag: HtmlStartTag<'_>) -> Option<String> {
 }
 
 /// Whether nobody is meant to read it: by what it is, or because it is hidden.
-fn is_noise(element: Element, tag: HtmlStartTag<'_>) -> bool {
+fn is_noise(element: HtmlElement, tag: HtmlStartTag<'_>) -> bool {
     const ROLES: [&str; 8] = [
         "navigation",
         "search",

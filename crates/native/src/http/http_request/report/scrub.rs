@@ -10,11 +10,11 @@ const MOST_ADDED: usize = 1 << 20;
 /// The mark of a text with more: not longer than any secret.
 const SHORT_MARK: &str = "***";
 
-pub(super) struct Scrubber<'c> {
+pub(super) struct CredentialScrubber<'c> {
     credential: Option<&'c Credential>,
 }
 
-impl<'c> Scrubber<'c> {
+impl<'c> CredentialScrubber<'c> {
     pub(super) fn new(credential: Option<&'c Credential>) -> Self {
         Self { credential }
     }

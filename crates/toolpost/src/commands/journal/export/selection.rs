@@ -10,7 +10,7 @@ use toolpost_store::JournalReader;
 use super::{ExportScope, PAGE, index::ExportContextIndex};
 use crate::terminal;
 
-pub(super) enum Selection {
+pub(super) enum RecordSelection {
     /// Everything, as it comes.
     All,
     /// These, by number.
@@ -35,7 +35,7 @@ struct ExportSelectionBuilder {
     parents: Vec<InvocationId>,
 }
 
-impl Selection {
+impl RecordSelection {
     pub(super) fn of(reader: &JournalReader, wanted: &ExportScope) -> anyhow::Result<Self> {
         let mut gathering = ExportSelectionBuilder::default();
         match wanted {

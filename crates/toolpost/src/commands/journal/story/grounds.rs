@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolpost_core::{
-    CallDeadline, CancellationBody, DeadlineBy, InputChange, OutputMutation, Slots, WaitReason,
+    CallDeadline, CancellationBody, DeadlineBy, InputChange, OutputMutation, SlotUse, WaitReason,
 };
 use toolpost_model::{
     BatchPlace, ClassFinding, Decision, DelegatedVote, HookRun, PrincipalRole, RuleRef,
@@ -168,8 +168,8 @@ fn clipped(text: &str) -> String {
 
 /// One thing that a call waits for, in a few words.
 pub(crate) fn wait_reason(reason: &WaitReason) -> String {
-    let of = |whose: &str, slots: &Slots| {
-        let Slots { used, limit } = slots;
+    let of = |whose: &str, slots: &SlotUse| {
+        let SlotUse { used, limit } = slots;
         format!("a slot of {whose}: {used} of {limit} were in use")
     };
     match reason {

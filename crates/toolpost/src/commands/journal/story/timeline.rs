@@ -9,19 +9,19 @@ use crate::terminal::{BOLD, CYAN, DIM, say, styled};
 /// How many characters the whole call takes.
 const WIDTH: u64 = 30;
 
-pub(super) struct Timeline {
+pub(super) struct CallTimeline {
     transitions: Vec<Transition>,
-    notes: RefCell<Vec<Note>>,
+    notes: RefCell<Vec<TimelineNote>>,
 }
 
 /// Something that happened at a stage.
-struct Note {
+struct TimelineNote {
     stage: Stage,
     name: String,
     text: String,
 }
 
-impl Timeline {
+impl CallTimeline {
     pub(super) fn of(transitions: Option<Vec<Transition>>) -> Self {
         Self {
             transitions: transitions.unwrap_or_default(),
@@ -30,7 +30,7 @@ impl Timeline {
     }
 
     pub(super) fn note(&self, stage: Stage, name: &str, text: String) {
-        self.notes.borrow_mut().push(Note {
+        self.notes.borrow_mut().push(TimelineNote {
             stage,
             name: name.to_owned(),
             text,
@@ -77,7 +77,8 @@ impl Timeline {
     }
 
     fn notes_at(&self, wanted: impl Fn(Stage) -> bool) {
-        for Note { name, text, .. } in self.notes.borrow().iter().filter(|note| wanted(note.stage))
+        for TimelineNote { name, text, .. } in
+            self.notes.borrow().iter().filter(|note| wanted(note.stage))
         {
             say!("{:16}{}  {text}", "", styled(BOLD, format!("{name:<9}")));
         }
