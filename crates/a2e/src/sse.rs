@@ -27,7 +27,7 @@ pub enum Sse<'a> {
     Comment,
 }
 
-/// Reads one stream. A new stream needs [`Parser::restart`].
+/// Reads one stream. A new stream needs [`SseParser::restart`].
 #[derive(Debug)]
 pub struct SseParser {
     limit: usize,
