@@ -1,57 +1,65 @@
-//! A connection to an MCP server. This module and its folder alone know the SDK; what they give and take is plain JSON
-//! and the words below.
+//! A connection to an MCP server, over the pipes of a program or over HTTP, in either era. Requests and results are plain
+//! JSON.
 
-mod handler;
-mod heard;
+mod handshake;
 mod http;
+mod message;
 mod pipes;
+mod route;
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use parking_lot::Mutex;
-use reqwest::StatusCode;
-use rmcp::{
-    Peer, RoleClient,
-    model::{
-        CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest,
-        CustomRequest, MetaObject, ProtocolVersion, RequestId, RequestMetaObject, ServerResult,
-        SubscriptionFilter,
-    },
-    service::{
-        ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService,
-        ServiceError, Subscription, serve_client_with_lifecycle,
-    },
-    transport::{
-        Transport,
-        streamable_http_client::{HttpStatusError, StreamableHttpError},
-    },
+use serde_json::{Map, Value};
+use tokio::{
+    net::unix::pipe::{Receiver, Sender},
+    sync::Notify,
+    task::JoinHandle,
 };
-use serde_json::{Map, Value, json};
-use tokio::net::unix::pipe::{Receiver, Sender};
 use toolpost_model::CallContext;
 
 use super::{
     McpProtocolEra, McpTransport,
-    clean::shortened,
-    desk::{AwaitedMcpRequest, EXPIRED, McpMessageRouter, McpRequestSendState, UpstreamNotice},
+    desk::{AwaitedMcpRequest, McpMessageRouter, UpstreamAnswer},
 };
-use handler::UpstreamRequestHandler;
-use heard::{OutgoingRequestMark, RoutedTransport, SdkRequestIds, told};
-use pipes::Pipes;
+use http::McpEndpoint;
+use message::{HostMessage, object};
+use pipes::ProgramInput;
 
 /// The longest that is repeated of what a server says about a failure.
 const LONGEST: usize = 4 * 1024;
 /// How long the story of an end is awaited.
 const REASON: Duration = Duration::from_secs(3);
+/// Why a connection ended that says no more about it.
+const CLOSED: &str = "the connection is closed";
 
 /// A connection that answers.
 pub(super) struct McpConnection {
-    peer: Peer<RoleClient>,
-    running: Mutex<Option<RunningService<RoleClient, UpstreamRequestHandler>>>,
-    desk: Arc<McpMessageRouter>,
-    over_pipes: bool,
+    wire: Arc<UpstreamWire>,
+    /// Ends when everything is said that belongs to the end of a connection.
+    farewell: Mutex<Option<JoinHandle<()>>>,
     /// What the server said of itself.
     pub(super) facts: UpstreamDescription,
+}
+
+/// What a connection shares with the tasks that read from it.
+struct UpstreamWire {
+    desk: Arc<McpMessageRouter>,
+    transport: UpstreamTransport,
+    next_id: AtomicU64,
+    /// What each request says of the host, once a revision is agreed on. Nothing where the session holds it.
+    context: OnceLock<Map<String, Value>>,
+}
+
+enum UpstreamTransport {
+    Pipes(ProgramInput),
+    Http(Box<McpEndpoint>),
 }
 
 /// What a server says of itself.
@@ -130,81 +138,40 @@ impl McpConnection {
         longest: usize,
         desk: Arc<McpMessageRouter>,
     ) -> Result<Self, McpConnectError> {
-        let typed = SdkRequestIds::default();
-        match way {
+        let (transport, reading) = match way {
             McpConnectTarget::Pipes(reading, writing) => {
-                let inner = Pipes::new(
-                    (reading, writing),
-                    longest,
-                    Arc::clone(&desk),
-                    typed.clone(),
-                );
-                Self::shake(
-                    RoutedTransport {
-                        inner,
-                        desk: Arc::clone(&desk),
-                        typed,
-                    },
-                    era,
-                    desk,
-                    true,
-                )
-                .await
+                let input = ProgramInput::new(writing);
+                (UpstreamTransport::Pipes(input), Some(reading))
             }
             McpConnectTarget::Http(McpTransport::Http { url, headers }) => {
-                let inner = http::transport(url, headers, longest, Arc::clone(&desk))?;
-                Self::shake(
-                    RoutedTransport {
-                        inner,
-                        desk: Arc::clone(&desk),
-                        typed,
-                    },
-                    era,
-                    desk,
-                    false,
-                )
-                .await
+                let endpoint = McpEndpoint::new(url, headers, longest)?;
+                (UpstreamTransport::Http(Box::new(endpoint)), None)
             }
-            McpConnectTarget::Http(McpTransport::Stdio(_)) => Err(McpConnectError::Setup(
-                "a program is not reached over HTTP".to_owned(),
-            )),
-        }
-    }
-
-    async fn shake<T: Transport<RoleClient> + 'static>(
-        transport: T,
-        era: McpProtocolEra,
-        desk: Arc<McpMessageRouter>,
-        over_pipes: bool,
-    ) -> Result<Self, McpConnectError> {
-        let stateless = vec![ProtocolVersion::V_2026_07_28];
-        let mode = match era {
-            McpProtocolEra::Auto => ClientLifecycleMode::Auto {
-                preferred_versions: stateless,
-                legacy_version: Some(ProtocolVersion::V_2025_11_25),
-            },
-            McpProtocolEra::Stateless => ClientLifecycleMode::Discover {
-                preferred_versions: stateless,
-            },
-            McpProtocolEra::Sessions => ClientLifecycleMode::Initialize,
+            McpConnectTarget::Http(McpTransport::Stdio(_)) => {
+                let why = "a program is not reached over HTTP".to_owned();
+                return Err(McpConnectError::Setup(why));
+            }
         };
-        let handler = UpstreamRequestHandler {
-            desk: Arc::clone(&desk),
-        };
-        let running = serve_client_with_lifecycle(handler, transport, mode)
-            .await
-            .map_err(|error| not_connected(&error))?;
-        let peer = running.peer().clone();
-        let facts = peer.peer_info().map(|info| UpstreamDescription {
-            stateless: !info.protocol_version.has_initialize(),
-            capabilities: serde_json::to_value(&info.capabilities).unwrap_or_default(),
-        });
-        let facts = facts.unwrap_or_default();
-        Ok(Self {
-            peer,
-            running: Mutex::new(Some(running)),
+        let wire = Arc::new(UpstreamWire {
             desk,
-            over_pipes,
+            transport,
+            next_id: AtomicU64::new(0),
+            context: OnceLock::new(),
+        });
+        let farewell = tokio::spawn(keep(Arc::clone(&wire), reading, longest));
+        let facts = handshake::shake(&wire, era).await?;
+        let listening = Arc::clone(&wire);
+        tokio::spawn(async move {
+            if let UpstreamTransport::Http(endpoint) = &listening.transport {
+                tokio::select! {
+                    () = endpoint.listen(&listening) => {}
+                    _ = listening.desk.end_reached() => {}
+                }
+            }
+        });
+        Ok(Self {
+            wire,
+            farewell: Mutex::new(Some(farewell)),
             facts,
         })
     }
@@ -217,60 +184,9 @@ impl McpConnection {
         meta: Map<String, Value>,
         call: Option<&CallContext>,
     ) -> Result<Value, McpRequestError> {
-        let slot = Arc::new(AwaitedMcpRequest::new(call.cloned()));
-        let mut request = CustomRequest::new(method, Some(Value::Object(params)));
-        request
-            .extensions
-            .insert(RequestMetaObject(MetaObject(meta)));
-        request
-            .extensions
-            .insert(OutgoingRequestMark(Arc::clone(&slot)));
-        let request = ClientRequest::CustomRequest(request);
-        let sending = self
-            .peer
-            .send_request_with_option(request, PeerRequestOptions::no_options());
-        let handle = match sending.await {
-            Ok(handle) => handle,
-            Err(_) => {
-                // The way out is gone. Why, is known a moment later; that it is over, is known now.
-                let _ = tokio::time::timeout(REASON, self.desk.end_reached()).await;
-                self.desk.end("the connection is closed");
-                return Err(McpRequestError::Unsent(self.why()));
-            }
-        };
-        let id = handle.id.clone();
-        let mut waiting = McpRequestGuard {
-            connection: self,
-            id: Some(id.clone()),
-            slot: &slot,
-        };
-        let answered = tokio::select! {
-            biased;
-            answered = handle.await_response() => answered,
-            _ = self.desk.end_reached() => Err(ServiceError::TransportClosed),
-        };
-        waiting.id = None;
-        match answered {
-            Ok(ServerResult::CustomResult(result)) => Ok(result.0),
-            Ok(result) => serde_json::to_value(result)
-                .map_err(|error| McpRequestError::Unreadable(error.to_string())),
-            Err(error) => {
-                if matches!(error, ServiceError::TransportClosed) {
-                    let _ = tokio::time::timeout(REASON, self.desk.end_reached()).await;
-                }
-                let failure = self.failed(error, &slot);
-                match &failure {
-                    McpRequestError::Lost(_) | McpRequestError::Unreadable(_) => {
-                        self.desk.abandon(&id.to_string(), &slot);
-                    }
-                    McpRequestError::Remote { .. }
-                    | McpRequestError::Unsent(_)
-                    | McpRequestError::Busy { .. }
-                    | McpRequestError::Unauthorized(_) => drop(self.desk.settle(&id.to_string())),
-                }
-                Err(failure)
-            }
-        }
+        self.wire
+            .request(method, params, meta, call.cloned(), None)
+            .await
     }
 
     /// Asks for what the server says unasked, where that must be asked for. Returns when that is acknowledged.
@@ -278,174 +194,221 @@ impl McpConnection {
         &self,
         filter: &Value,
     ) -> Result<UpstreamSubscription, McpRequestError> {
-        let filter: SubscriptionFilter = serde_json::from_value(filter.clone())
-            .map_err(|error| McpRequestError::Unreadable(error.to_string()))?;
-        let opened = self.peer.listen(filter).await;
-        opened
-            .map(UpstreamSubscription)
-            .map_err(|error| self.failed(error, &AwaitedMcpRequest::new(None)))
+        let opened = Arc::new(Notify::new());
+        let (wire, opening) = (Arc::clone(&self.wire), Some(Arc::clone(&opened)));
+        let params = object([("notifications", filter.clone())]);
+        let mut subscription = UpstreamSubscription(tokio::spawn(async move {
+            let method = "subscriptions/listen";
+            wire.request(method, params, Map::new(), None, opening)
+                .await
+        }));
+        tokio::select! {
+            biased;
+            () = opened.notified() => Ok(subscription),
+            ended = &mut subscription.0 => match ended {
+                Ok(Err(error)) => Err(error),
+                Ok(Ok(_)) | Err(_) => {
+                    Err(McpRequestError::Unreadable("it opens no stream".to_owned()))
+                }
+            },
+        }
     }
 
     /// Ends it, politely where there is time.
     pub(super) async fn close(&self, within: Duration) {
-        self.desk.close();
-        let running = self.running.lock().take();
-        if let Some(mut running) = running {
-            let _ = running.close_with_timeout(within).await;
-        }
-    }
-
-    fn why(&self) -> String {
-        self.desk.ended().map_or_else(
-            || "the connection is closed".to_owned(),
-            |why| why.to_string(),
-        )
-    }
-
-    fn failed(&self, error: ServiceError, slot: &AwaitedMcpRequest) -> McpRequestError {
-        match error {
-            ServiceError::McpError(error) => McpRequestError::Remote {
-                code: error.code.0,
-                message: shortened(&error.message, LONGEST),
-                data: error.data,
-            },
-            ServiceError::TransportSend(error) => self.not_sent(&*error.error),
-            ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
-                match slot.sent() {
-                    McpRequestSendState::Not => McpRequestError::Unsent(self.why()),
-                    // A server can have read all of it and ended before the write was seen to be done.
-                    McpRequestSendState::Perhaps | McpRequestSendState::Yes => {
-                        McpRequestError::Lost(self.why())
-                    }
-                }
-            }
-            other => McpRequestError::Unreadable(shortened(&other.to_string(), LONGEST)),
-        }
-    }
-
-    fn not_sent(&self, error: &(dyn Error + Send + Sync + 'static)) -> McpRequestError {
-        if self.over_pipes {
-            // A line without its end is no message: a server cannot have acted on it.
-            return McpRequestError::Unsent(chain(error));
-        }
-        let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() else {
-            return McpRequestError::Lost(chain(error));
-        };
-        match error {
-            StreamableHttpError::Client(inner) if inner.is_connect() || inner.is_builder() => {
-                McpRequestError::Unsent(chain(error))
-            }
-            StreamableHttpError::Client(inner) => match inner.status() {
-                Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-                    McpRequestError::Unauthorized(chain(error))
-                }
-                Some(_) | None => McpRequestError::Lost(chain(error)),
-            },
-            StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
-                McpRequestError::Unauthorized(chain(error))
-            }
-            StreamableHttpError::SessionExpired => {
-                self.desk.expire();
-                McpRequestError::Unsent(EXPIRED.to_owned())
-            }
-            StreamableHttpError::HttpStatus(status) => refused(status),
-            StreamableHttpError::UnexpectedServerResponse(said) => {
-                let said = shortened(said, LONGEST);
-                McpRequestError::Unreadable(said)
-            }
-            other => McpRequestError::Lost(chain(other)),
+        self.wire.desk.close();
+        let farewell = self.farewell.lock().take();
+        if let Some(farewell) = farewell {
+            let _ = tokio::time::timeout(within, farewell).await;
         }
     }
 }
 
-/// What a server says unasked. Dropped, the server is told that nobody listens any more.
-pub(super) struct UpstreamSubscription(Subscription);
+impl Drop for McpConnection {
+    fn drop(&mut self) {
+        self.wire.desk.hang_up();
+    }
+}
+
+/// Reads what a program writes, and at the end closes its input, or ends the session of an endpoint.
+async fn keep(wire: Arc<UpstreamWire>, reading: Option<Receiver>, longest: usize) {
+    let read = async {
+        match reading {
+            Some(reading) => pipes::read(reading, longest, Arc::clone(&wire)).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = read => {}
+        () = wire.desk.fell_silent() => {}
+    }
+    wire.desk.hang_up();
+    match &wire.transport {
+        UpstreamTransport::Pipes(input) => input.close().await,
+        UpstreamTransport::Http(endpoint) => endpoint.leave().await,
+    }
+}
+
+impl UpstreamWire {
+    /// The id of the newest request.
+    fn last_id(&self) -> Option<u64> {
+        self.next_id.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// The revision that later messages are of.
+    fn agree(&self, revision: Option<&str>) {
+        if let UpstreamTransport::Http(endpoint) = &self.transport {
+            endpoint.agree(revision);
+        }
+    }
+
+    /// Sends a message that has no answer.
+    async fn send(&self, message: HostMessage) -> Result<(), McpRequestError> {
+        match &self.transport {
+            UpstreamTransport::Pipes(input) => input
+                .write(message.text(), || {})
+                .await
+                .map_err(|error| McpRequestError::Unsent(error.to_string())),
+            UpstreamTransport::Http(endpoint) => endpoint.notify(self, &message).await,
+        }
+    }
+
+    /// Sends a request and waits for its answer. `opening`: it is for a subscription, and is notified when that is open.
+    async fn request(
+        self: &Arc<Self>,
+        method: &str,
+        params: Map<String, Value>,
+        mut meta: Map<String, Value>,
+        call: Option<CallContext>,
+        opening: Option<Arc<Notify>>,
+    ) -> Result<Value, McpRequestError> {
+        if let Some(why) = self.desk.ended() {
+            return Err(McpRequestError::Unsent(why.to_string()));
+        }
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        if let Some(context) = self.context.get() {
+            meta.extend(context.clone());
+            meta.insert("progressToken".to_owned(), id.into());
+        }
+        let mut all = object([("_meta", meta.into())]);
+        all.retain(|_, meta| meta.as_object().is_some_and(|meta| !meta.is_empty()));
+        all.extend(params);
+        let (request, mut answer) = AwaitedMcpRequest::new(call, opening);
+        self.desk.await_answer(id, &request);
+        let mut guard = McpRequestGuard {
+            wire: self,
+            id,
+            request: Some(&request),
+        };
+        let sending = self.carry(id, HostMessage::request(id, method, all), &request);
+        let ended = self.desk.end_reached();
+        tokio::pin!(sending, ended);
+        let mut is_sent = false;
+        let failure = loop {
+            tokio::select! {
+                biased;
+                Ok(answer) = &mut answer => {
+                    guard.request = None;
+                    return answer;
+                }
+                sent = &mut sending, if !is_sent => match sent {
+                    Ok(()) => is_sent = true,
+                    Err(failure) => break failure,
+                },
+                why = &mut ended => break match request.sent.load(Ordering::Acquire) {
+                    true => McpRequestError::Lost(why.to_string()),
+                    false => McpRequestError::Unsent(why.to_string()),
+                },
+            }
+        };
+        guard.request = None;
+        match &failure {
+            McpRequestError::Lost(_) | McpRequestError::Unreadable(_) => self.desk.abandon(id),
+            McpRequestError::Remote { .. }
+            | McpRequestError::Unsent(_)
+            | McpRequestError::Busy { .. }
+            | McpRequestError::Unauthorized(_) => self.desk.forget(id),
+        }
+        Err(failure)
+    }
+
+    /// Takes a request out of the host, and over HTTP its answer back.
+    async fn carry(
+        self: &Arc<Self>,
+        id: u64,
+        message: HostMessage,
+        request: &AwaitedMcpRequest,
+    ) -> Result<(), McpRequestError> {
+        let begin = || request.sent.store(true, Ordering::Release);
+        match &self.transport {
+            UpstreamTransport::Pipes(input) => {
+                let written = input.write(message.text(), begin).await;
+                let Err(error) = written else { return Ok(()) };
+                // A line without its end is no message, so that a server cannot have acted on it. The reason for the end is
+                // known a moment later.
+                request.sent.store(false, Ordering::Release);
+                let _ = tokio::time::timeout(REASON, self.desk.end_reached()).await;
+                let why = self.desk.ended();
+                Err(McpRequestError::Unsent(
+                    why.map_or_else(|| error.to_string(), |why| why.to_string()),
+                ))
+            }
+            UpstreamTransport::Http(endpoint) => endpoint.exchange(self, id, &message, begin).await,
+        }
+    }
+}
+
+/// A stream of what a server says unasked. Dropped, the server is told that nobody listens any more.
+pub(super) struct UpstreamSubscription(JoinHandle<UpstreamAnswer>);
 
 impl UpstreamSubscription {
-    /// The next thing it says. `None`: there is no more.
-    pub(super) async fn next(&mut self) -> Option<UpstreamNotice> {
-        loop {
-            let notification = self.0.next().await.ok().flatten()?;
-            if let Some(told) = told(&notification) {
-                return Some(told);
-            }
-        }
+    pub(super) fn is_over(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    /// Resolves when there is no more.
+    pub(super) async fn end_reached(&mut self) {
+        let _ = (&mut self.0).await;
     }
 }
 
-/// A request that somebody waits for.
+impl Drop for UpstreamSubscription {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A request whose answer is awaited. Dropped while it is, the server is told that it is not any more.
 struct McpRequestGuard<'a> {
-    connection: &'a McpConnection,
-    id: Option<RequestId>,
-    slot: &'a AwaitedMcpRequest,
+    wire: &'a Arc<UpstreamWire>,
+    id: u64,
+    request: Option<&'a Arc<AwaitedMcpRequest>>,
 }
 
 impl Drop for McpRequestGuard<'_> {
     fn drop(&mut self) {
-        let Some(id) = self.id.take() else { return };
-        self.connection.desk.abandon(&id.to_string(), self.slot);
-        let peer = self.connection.peer.clone();
+        let Some(request) = self.request else { return };
+        if !request.sent.load(Ordering::Acquire) {
+            return self.wire.desk.forget(self.id);
+        }
+        self.wire.desk.abandon(self.id);
+        let is_http = matches!(self.wire.transport, UpstreamTransport::Http(_));
+        match self.wire.context.get() {
+            // No revision has a word for the end of a handshake.
+            None => return,
+            // A server without sessions sees that its stream is closed.
+            Some(context) if is_http && !context.is_empty() => return,
+            Some(_) => {}
+        }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        let mut params: CancelledNotificationParam = match serde_json::from_value(json!({})) {
-            Ok(params) => params,
-            Err(_) => return,
+        let reason = match &request.subscription {
+            Some(_) => "subscription handle dropped",
+            None => "the call was stopped",
         };
-        params.request_id = Some(id);
-        params.reason = Some("the call was stopped".to_owned());
-        runtime.spawn(async move {
-            let notification = CancelledNotification::new(params);
-            let _ = peer
-                .send_notification(ClientNotification::CancelledNotification(notification))
-                .await;
-        });
+        let wire = Arc::clone(self.wire);
+        let message = HostMessage::cancellation(self.id, reason);
+        runtime.spawn(async move { wire.send(message).await });
     }
-}
-
-fn refused(status: &HttpStatusError) -> McpRequestError {
-    let after = status
-        .retry_after
-        .as_deref()
-        .and_then(|text| text.trim().parse().ok());
-    match status.status {
-        429 | 503 => McpRequestError::Busy {
-            status: status.status,
-            after: after.map(Duration::from_secs),
-        },
-        401 | 403 => McpRequestError::Unauthorized(format!("HTTP {}", status.status)),
-        // The request was there, and nobody knows what was done before this was said.
-        300..=499 => McpRequestError::Unreadable(format!("it is HTTP {}", status.status)),
-        other => McpRequestError::Lost(format!("HTTP {other}")),
-    }
-}
-
-fn not_connected(error: &ClientInitializeError) -> McpConnectError {
-    if error.is_authorization_required() {
-        return McpConnectError::Unauthorized("it wants a token (HTTP 401)".to_owned());
-    }
-    let told = match error {
-        ClientInitializeError::JsonRpcError(error) => format!("it answered: {}", error.message),
-        ClientInitializeError::TransportError { error, .. } => chain(&*error.error),
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback.to_string(),
-        other => other.to_string(),
-    };
-    match told.contains("HTTP 401") || told.contains("HTTP 403") {
-        true => McpConnectError::Unauthorized(shortened(&told, LONGEST)),
-        false => McpConnectError::Handshake(shortened(&told, LONGEST)),
-    }
-}
-
-/// An error with its causes.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let more = inner.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = inner.source();
-    }
-    shortened(&text, LONGEST)
 }

@@ -9,19 +9,18 @@ use std::{
     collections::{HashMap, hash_map::Entry},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use toolpost_model::{CallContext, LogLevel, ToolProgress};
 
-use super::clean;
-use waiting::AwaitedMcpRequestIndex;
-pub(super) use waiting::UpstreamAnswerMatch;
+use super::{clean, client::McpRequestError};
+use waiting::{AwaitedMcpRequestIndex, UpstreamAnswerMatch};
 
 /// How long the count of what belongs to nobody goes on before it begins anew.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -57,79 +56,58 @@ pub(super) enum UpstreamNotice {
 }
 
 /// What is thought of a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UpstreamQuestionAdmission {
-    /// It is put to somebody.
-    New,
+    /// It is put to somebody, until this is notified.
+    New(Arc<Notify>),
     /// One with its id was not answered yet.
     Twice,
     /// Too many others were not answered yet.
     TooMuch,
 }
 
-/// How far a request got on its way out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum McpRequestSendState {
-    /// Nothing of it left the host.
-    Not,
-    /// It was being handed over.
-    Perhaps,
-    /// All of it left the host.
-    Yes,
-}
+/// The answer to a request.
+pub(super) type UpstreamAnswer = Result<Value, McpRequestError>;
 
 /// A request that waits for its answer.
 pub(super) struct AwaitedMcpRequest {
     /// The call it is made for, where there is one.
     pub(super) call: Option<CallContext>,
-    sent: AtomicU8,
+    /// It asks for notices, and this is notified when the server agrees.
+    pub(super) subscription: Option<Arc<Notify>>,
+    waiter: Mutex<Option<oneshot::Sender<UpstreamAnswer>>>,
+    /// A part of it may have left the host.
+    pub(super) sent: AtomicBool,
     words: AtomicUsize,
     bytes: AtomicUsize,
     /// Its call was told that there is more than it is told.
     cut: AtomicBool,
     /// Questions of the server that its caller has not answered yet.
     open: AtomicUsize,
-    /// Nobody waits for it any more.
-    given_up: AtomicBool,
-    /// Where questions of the server are put while it waits.
-    token: Mutex<Option<String>>,
 }
 
 impl AwaitedMcpRequest {
-    pub(super) fn new(call: Option<CallContext>) -> Self {
-        let words = AtomicUsize::new(0);
-        let open = AtomicUsize::new(0);
-        let bytes = AtomicUsize::new(0);
-        let cut = AtomicBool::new(false);
-        let sent = AtomicU8::new(0);
-        let given_up = AtomicBool::new(false);
-        Self {
+    pub(super) fn new(
+        call: Option<CallContext>,
+        subscription: Option<Arc<Notify>>,
+    ) -> (Arc<Self>, oneshot::Receiver<UpstreamAnswer>) {
+        let (waiter, answer) = oneshot::channel();
+        let request = Self {
             call,
-            sent,
-            words,
-            bytes,
-            cut,
-            open,
-            given_up,
-            token: Mutex::default(),
-        }
-    }
-
-    pub(super) fn sent(&self) -> McpRequestSendState {
-        match self.sent.load(Ordering::Acquire) {
-            0 => McpRequestSendState::Not,
-            1 => McpRequestSendState::Perhaps,
-            _ => McpRequestSendState::Yes,
-        }
-    }
-
-    pub(super) fn mark(&self, sent: McpRequestSendState) {
-        let mark = match sent {
-            McpRequestSendState::Not => 0,
-            McpRequestSendState::Perhaps => 1,
-            McpRequestSendState::Yes => 2,
+            subscription,
+            waiter: Mutex::new(Some(waiter)),
+            sent: AtomicBool::new(false),
+            words: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            cut: AtomicBool::new(false),
+            open: AtomicUsize::new(0),
         };
-        self.sent.store(mark, Ordering::Release);
+        (Arc::new(request), answer)
+    }
+
+    fn resolve(&self, answer: UpstreamAnswer) {
+        if let Some(waiter) = self.waiter.lock().take() {
+            let _ = waiter.send(answer);
+        }
     }
 
     /// A question is put to its caller, until what this gives is dropped.
@@ -219,27 +197,32 @@ impl McpMessageRouter {
     }
 
     /// A request goes out.
-    pub(super) fn await_answer(
-        &self,
-        id: String,
-        token: Option<String>,
-        slot: &Arc<AwaitedMcpRequest>,
-    ) {
-        self.waiting.lock().add(id, token, slot, Instant::now());
+    pub(super) fn await_answer(&self, id: u64, request: &Arc<AwaitedMcpRequest>) {
+        self.waiting.lock().add(id, request);
     }
 
-    /// An answer came, or none will. Whether anybody waited for it.
-    pub(super) fn settle(&self, id: &str) -> UpstreamAnswerMatch {
-        self.waiting.lock().settle(id)
+    /// An answer came. `None`: its id is none of the host's.
+    pub(super) fn answer(&self, id: Option<u64>, answer: UpstreamAnswer) {
+        let found = id.map(|id| self.waiting.lock().settle(id));
+        match found.unwrap_or(UpstreamAnswerMatch::Unknown) {
+            UpstreamAnswerMatch::Awaited(request) => request.resolve(answer),
+            UpstreamAnswerMatch::Late => {}
+            UpstreamAnswerMatch::Unknown => self.nuisance("answers that nobody waits for"),
+        }
+    }
+
+    /// No answer will come.
+    pub(super) fn forget(&self, id: u64) {
+        self.waiting.lock().settle(id);
     }
 
     /// Nobody waits for an answer any more, and the server may still be at work.
-    pub(super) fn abandon(&self, id: &str, slot: &AwaitedMcpRequest) {
-        self.waiting.lock().abandon(id, slot, Instant::now());
+    pub(super) fn abandon(&self, id: u64) {
+        self.waiting.lock().abandon(id, Instant::now());
     }
 
     /// The request of this id.
-    pub(super) fn of(&self, id: &str) -> Option<Arc<AwaitedMcpRequest>> {
+    pub(super) fn of(&self, id: u64) -> Option<Arc<AwaitedMcpRequest>> {
         self.waiting.lock().of(id)
     }
 
@@ -261,16 +244,15 @@ impl McpMessageRouter {
         self.heard.load(Ordering::Relaxed)
     }
 
-    /// A call got further.
+    /// A call got further. The token of its progress is the id of its request.
     pub(super) fn progress(
         &self,
-        token: &str,
+        token: Option<u64>,
         progress: f64,
         total: Option<f64>,
         message: Option<String>,
     ) {
-        let slot = self.waiting.lock().of_token(token);
-        let Some(slot) = slot else {
+        let Some(slot) = token.and_then(|token| self.of(token)) else {
             return self.nuisance("progress of nothing that runs");
         };
         let message = message
@@ -314,6 +296,18 @@ impl McpMessageRouter {
             },
             None if matches!(level, LogLevel::Warn | LogLevel::Error) => self.line(text),
             None => self.nuisance("log lines beside any call"),
+        }
+    }
+
+    /// Gives the subscription of this id to `then`, if there is one. Notices of one that was just replaced still come.
+    pub(super) fn on_subscription(&self, id: Option<u64>, then: impl FnOnce(u64, &Notify)) {
+        let request = id.and_then(|id| Some((id, self.of(id)?)));
+        match request
+            .as_ref()
+            .map(|(id, request)| (*id, &request.subscription))
+        {
+            Some((id, Some(subscription))) => then(id, subscription),
+            Some((_, None)) | None => self.count(),
         }
     }
 
@@ -378,15 +372,9 @@ impl McpMessageRouter {
         match questions.entry(id) {
             Entry::Occupied(_) => UpstreamQuestionAdmission::Twice,
             Entry::Vacant(place) => {
-                place.insert(Arc::default());
-                UpstreamQuestionAdmission::New
+                UpstreamQuestionAdmission::New(Arc::clone(place.insert(Arc::default())))
             }
         }
-    }
-
-    /// Told when this question is withdrawn. `None`: it was already.
-    pub(super) fn open_question(&self, id: &str) -> Option<Arc<Notify>> {
-        self.questions.lock().get(id).cloned()
     }
 
     pub(super) fn question_answered(&self, id: &str) {

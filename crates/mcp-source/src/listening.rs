@@ -2,7 +2,6 @@
 //! opened anew, and whatever may have been said meanwhile counts as said.
 
 use std::{
-    pin::pin,
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
@@ -66,7 +65,8 @@ impl SubscriptionKeeper {
             let changed = tokio::select! {
                 changed = wanted.changed() => changed,
                 () = tokio::time::sleep(pause(failures)), if matches!(renewed, SubscriptionRenewal::Failed) => Ok(()),
-                () = self.hear() => {
+                () = cut(&mut self.stream) => {
+                    self.note_cut();
                     failures = if began.elapsed() < LASTING { failures + 1 } else { 1 };
                     tokio::select! {
                         changed = wanted.changed() => changed,
@@ -80,15 +80,7 @@ impl SubscriptionKeeper {
         }
     }
 
-    /// Hears what the server says until the stream is cut.
-    async fn hear(&mut self) {
-        while let Some(told) = next(&mut self.stream).await {
-            self.desk.tell(told);
-        }
-        self.cut();
-    }
-
-    fn cut(&mut self) {
+    fn note_cut(&mut self) {
         self.stream = None;
         self.missed = true;
     }
@@ -99,20 +91,15 @@ impl SubscriptionKeeper {
             self.stream = None;
             return SubscriptionRenewal::Done;
         };
-        let mut opening = pin!(tokio::time::timeout(
-            ACKNOWLEDGED,
-            live.connection.listen(filter)
-        ));
-        let opened = loop {
-            tokio::select! {
-                biased;
-                told = next(&mut self.stream) => match told {
-                    Some(told) => self.desk.tell(told),
-                    None => self.cut(),
-                },
-                opened = &mut opening => break opened,
-            }
-        };
+        // Notices of the stream before come until this one is open.
+        let opened = tokio::time::timeout(ACKNOWLEDGED, live.connection.listen(filter)).await;
+        if self
+            .stream
+            .as_ref()
+            .is_some_and(UpstreamSubscription::is_over)
+        {
+            self.note_cut();
+        }
         match opened {
             Ok(Ok(stream)) => {
                 self.stream = Some(stream);
@@ -133,10 +120,10 @@ impl SubscriptionKeeper {
     }
 }
 
-/// The next word. Without a stream there is none, ever; `None`: the stream was cut.
-async fn next(stream: &mut Option<UpstreamSubscription>) -> Option<UpstreamNotice> {
+/// Resolves when the stream is cut. Without a stream, never.
+async fn cut(stream: &mut Option<UpstreamSubscription>) {
     match stream {
-        Some(stream) => stream.next().await,
+        Some(stream) => stream.end_reached().await,
         None => std::future::pending().await,
     }
 }

@@ -1,18 +1,9 @@
-//! Messages over the pipes of a program: one a line, and no line longer than the operator allows.
-//!
-//! The SDK's own line reader throws away what it cannot read without telling anybody; then a call would wait for its
-//! deadline. Here a line that cannot be borne ends the connection, and what is no message is counted.
+//! Messages over the pipes of a program: one a line, and no line longer than the operator allows. A line that is too long
+//! ends the connection, because the answer that it may have been would never come; a line that is no message is counted.
 
-use std::{borrow::Cow, io, sync::Arc};
+use std::{io, sync::Arc};
 
-use rmcp::{
-    RoleClient,
-    model::{
-        ClientJsonRpcMessage, CustomResult, JsonRpcResponse, JsonRpcVersion2_0, RequestId,
-        ServerJsonRpcMessage, ServerResult,
-    },
-    transport::Transport,
-};
+use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -20,140 +11,81 @@ use tokio::{
     sync::Mutex,
 };
 
-use super::{super::desk::McpMessageRouter, heard::SdkRequestIds};
+use super::{UpstreamWire, message::UpstreamMessage};
 
-/// The pipes of a program that is an MCP server.
-pub(super) struct Pipes {
-    reading: Receiver,
-    buffer: Vec<u8>,
-    /// How much of the buffer is known to hold no end of a line.
-    looked: usize,
-    longest: usize,
-    writing: Arc<Mutex<Option<Sender>>>,
-    desk: Arc<McpMessageRouter>,
-    typed: SdkRequestIds,
-}
+/// How much is read at a time.
+const PIECE: usize = 16 << 10;
 
-impl Pipes {
-    pub(super) fn new(
-        (reading, writing): (Receiver, Sender),
-        longest: usize,
-        desk: Arc<McpMessageRouter>,
-        typed: SdkRequestIds,
-    ) -> Self {
-        let writing = Arc::new(Mutex::new(Some(writing)));
-        Self {
-            reading,
-            buffer: Vec::with_capacity(16 << 10),
-            looked: 0,
-            longest,
-            writing,
-            desk,
-            typed,
-        }
+/// The input of a program. Empty once it is closed.
+pub(super) struct ProgramInput(Arc<Mutex<Option<Sender>>>);
+
+impl ProgramInput {
+    pub(super) fn new(writing: Sender) -> Self {
+        Self(Arc::new(Mutex::new(Some(writing))))
     }
 
-    /// The next line, without its end. May be given up and called again. `None`: there are no more.
-    async fn line(&mut self) -> Option<Vec<u8>> {
-        loop {
-            if let Some(at) = self.buffer[self.looked..]
-                .iter()
-                .position(|byte| *byte == b'\n')
-            {
-                let rest = self.buffer.split_off(self.looked + at + 1);
-                let mut line = std::mem::replace(&mut self.buffer, rest);
-                line.pop();
-                self.looked = 0;
-                return Some(line);
-            }
-            self.looked = self.buffer.len();
-            if self.buffer.len() > self.longest {
-                self.desk.end(&format!(
-                    "it wrote a message of more than {} bytes",
-                    self.longest
-                ));
-                return None;
-            }
-            match self.reading.read_buf(&mut self.buffer).await {
-                Ok(0) | Err(_) => return None,
-                Ok(_) => {}
-            }
-        }
-    }
-
-    /// The message on a line. Answers are taken as they are: the SDK's reading of them loses what it does not know.
-    fn read(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
-        let line = line.trim_ascii();
-        if line.is_empty() {
-            return None;
-        }
-        let Ok(mut message) = serde_json::from_slice::<Value>(line) else {
-            self.desk.nuisance("lines that are no JSON");
-            return None;
+    /// Writes a whole line, also where this is given up in the middle of it: the rest of a line that does not fit into the
+    /// pipe at once is written by a task of its own. `begin` is called before the first byte.
+    pub(super) async fn write(&self, mut line: Vec<u8>, begin: impl FnOnce()) -> io::Result<()> {
+        line.push(b'\n');
+        let mut input = Arc::clone(&self.0).lock_owned().await;
+        let closed = || io::Error::new(io::ErrorKind::NotConnected, "its input is closed");
+        begin();
+        let written = match input.as_ref().ok_or_else(closed)?.try_write(&line) {
+            Ok(written) => written,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(error),
         };
-        let id = message
-            .get("id")
-            .and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
-        if let (Some(id), true, Some(result)) = (
-            id,
-            message.get("method").is_none(),
-            message.get_mut("result").map(Value::take),
-        ) {
-            if self.typed.has(&id) {
-                message["result"] = result;
-            } else {
-                let result = ServerResult::CustomResult(CustomResult(result));
-                let response = JsonRpcResponse {
-                    jsonrpc: JsonRpcVersion2_0,
-                    id,
-                    result,
-                };
-                return Some(ServerJsonRpcMessage::Response(response));
-            }
+        if written == line.len() {
+            return Ok(());
         }
-        let message = serde_json::from_value(message).ok();
-        if message.is_none() {
-            self.desk.nuisance("JSON that is no message");
-        }
-        message
+        let rest = tokio::spawn(async move {
+            let input = input.as_mut().ok_or_else(closed)?;
+            input.write_all(&line[written..]).await
+        });
+        rest.await.map_err(io::Error::other)?
+    }
+
+    pub(super) async fn close(&self) {
+        drop(self.0.lock().await.take());
     }
 }
 
-impl Transport<RoleClient> for Pipes {
-    type Error = io::Error;
-
-    fn name() -> Cow<'static, str> {
-        "pipes".into()
-    }
-
-    fn send(
-        &mut self,
-        item: ClientJsonRpcMessage,
-    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let writing = Arc::clone(&self.writing);
-        async move {
-            let mut line = serde_json::to_vec(&item)?;
-            line.push(b'\n');
-            let mut writing = writing.lock().await;
-            let closed = || io::Error::new(io::ErrorKind::NotConnected, "its input is closed");
-            writing.as_mut().ok_or_else(closed)?.write_all(&line).await
+/// Reads what the program writes until it ends or a line cannot be borne.
+pub(super) async fn read(mut reading: Receiver, longest: usize, wire: Arc<UpstreamWire>) {
+    let mut buffer = BytesMut::new();
+    // How much of the buffer is known to hold no end of a line.
+    let mut searched = 0;
+    loop {
+        let end = buffer[searched..].iter().position(|byte| *byte == b'\n');
+        if let Some(end) = end {
+            let line = buffer.split_to(searched + end + 1).freeze();
+            searched = 0;
+            take_line(&line, &wire);
+            continue;
+        }
+        searched = buffer.len();
+        if searched > longest {
+            let why = format!("it wrote a message of more than {longest} bytes");
+            return wire.desk.end(&why);
+        }
+        buffer.reserve(PIECE);
+        if !matches!(reading.read_buf(&mut buffer).await, Ok(length) if length > 0) {
+            return;
         }
     }
+}
 
-    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        loop {
-            let line = self.line().await?;
-            if self.desk.ended().is_some() {
-                return None;
-            }
-            if let Some(message) = self.read(&line) {
-                return Some(message);
-            }
-        }
+fn take_line(line: &Bytes, wire: &Arc<UpstreamWire>) {
+    let line = line.trim_ascii();
+    if line.is_empty() {
+        return;
     }
-
-    async fn close(&mut self) -> io::Result<()> {
-        drop(self.writing.lock().await.take());
-        Ok(())
+    let Ok(message) = serde_json::from_slice::<Value>(line) else {
+        return wire.desk.nuisance("lines that are no JSON");
+    };
+    match UpstreamMessage::read(message) {
+        Some(message) => wire.route(message, None),
+        None => wire.desk.nuisance("JSON that is no message"),
     }
 }

@@ -21,8 +21,7 @@ const LINGERS: Duration = Duration::from_secs(60);
 /// The requests of one connection.
 #[derive(Default)]
 pub(super) struct AwaitedMcpRequestIndex {
-    by_id: HashMap<String, Arc<AwaitedMcpRequest>>,
-    by_token: HashMap<String, Arc<AwaitedMcpRequest>>,
+    by_id: HashMap<u64, Arc<AwaitedMcpRequest>>,
     abandoned: VecDeque<StoppedMcpRequest>,
     /// There were more stopped calls than are remembered, until then.
     crowded: Option<Instant>,
@@ -30,7 +29,7 @@ pub(super) struct AwaitedMcpRequestIndex {
 
 /// A call that was stopped, and not answered yet.
 struct StoppedMcpRequest {
-    id: String,
+    id: u64,
     owner: Owner,
     since: Instant,
 }
@@ -55,28 +54,15 @@ impl Owner {
 }
 
 impl AwaitedMcpRequestIndex {
-    /// A request goes out. One that was given up on its way counts as stopped from the start.
-    pub(super) fn add(
-        &mut self,
-        id: String,
-        token: Option<String>,
-        slot: &Arc<AwaitedMcpRequest>,
-        now: Instant,
-    ) {
-        if slot.given_up.load(Ordering::Acquire) {
-            return self.remember(id, slot, now);
-        }
-        if let Some(token) = token {
-            *slot.token.lock() = Some(token.clone());
-            self.by_token.insert(token, Arc::clone(slot));
-        }
-        self.by_id.insert(id, Arc::clone(slot));
+    /// A request goes out.
+    pub(super) fn add(&mut self, id: u64, request: &Arc<AwaitedMcpRequest>) {
+        self.by_id.insert(id, Arc::clone(request));
     }
 
-    /// An answer came. Whether anybody waited for it.
-    pub(super) fn settle(&mut self, id: &str) -> UpstreamAnswerMatch {
-        if self.take(id).is_some() {
-            return UpstreamAnswerMatch::Awaited;
+    /// An answer came.
+    pub(super) fn settle(&mut self, id: u64) -> UpstreamAnswerMatch {
+        if let Some(request) = self.by_id.remove(&id) {
+            return UpstreamAnswerMatch::Awaited(request);
         }
         match self.abandoned.iter().position(|left| left.id == id) {
             Some(at) => {
@@ -88,25 +74,11 @@ impl AwaitedMcpRequestIndex {
     }
 
     /// Nobody waits for this answer any more.
-    pub(super) fn abandon(&mut self, id: &str, slot: &AwaitedMcpRequest, now: Instant) {
-        // Where it is still on its way to the desk, it is remembered when it comes there.
-        slot.given_up.store(true, Ordering::Release);
-        if let Some(slot) = self.take(id) {
-            self.remember(id.to_owned(), &slot, now);
-        }
-    }
-
-    fn take(&mut self, id: &str) -> Option<Arc<AwaitedMcpRequest>> {
-        let slot = self.by_id.remove(id)?;
-        let token = slot.token.lock().take();
-        if let Some(token) = token {
-            self.by_token.remove(&token);
-        }
-        Some(slot)
-    }
-
-    fn remember(&mut self, id: String, slot: &AwaitedMcpRequest, now: Instant) {
-        let Some(call) = &slot.call else { return };
+    pub(super) fn abandon(&mut self, id: u64, now: Instant) {
+        let Some(request) = self.by_id.remove(&id) else {
+            return;
+        };
+        let Some(call) = &request.call else { return };
         self.forget_old(now);
         match self.abandoned.len() < ABANDONED {
             true => self.abandoned.push_back(StoppedMcpRequest {
@@ -130,13 +102,8 @@ impl AwaitedMcpRequestIndex {
     }
 
     /// The request of this id.
-    pub(super) fn of(&self, id: &str) -> Option<Arc<AwaitedMcpRequest>> {
-        self.by_id.get(id).cloned()
-    }
-
-    /// The request of this token.
-    pub(super) fn of_token(&self, token: &str) -> Option<Arc<AwaitedMcpRequest>> {
-        self.by_token.get(token).cloned()
+    pub(super) fn of(&self, id: u64) -> Option<Arc<AwaitedMcpRequest>> {
+        self.by_id.get(&id).cloned()
     }
 
     /// The only call under way, if all that may speak now belongs to the same session.
@@ -176,12 +143,11 @@ impl AwaitedMcpRequestIndex {
 }
 
 /// What an answer was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum UpstreamAnswerMatch {
-    /// Somebody waits for it.
-    Awaited,
-    /// Somebody did.
+pub(super) enum UpstreamAnswerMatch {
+    /// This request waits for it.
+    Awaited(Arc<AwaitedMcpRequest>),
+    /// A stopped call waited for it.
     Late,
-    /// Nobody ever asked for it.
+    /// No request has its id.
     Unknown,
 }
