@@ -252,7 +252,7 @@ impl Receiver {
 
     /// One call as it is now; `None` once it was taken.
     pub fn part(&self, call: CallKey) -> Option<ToolCallPart> {
-        self.table.call(call).map(call::ReceivedCall::part)
+        self.table.call(call).map(call::PartialToolCall::part)
     }
 
     /// Whether a call is held and has not ended. A preliminary result does not end it.
@@ -264,14 +264,14 @@ impl Receiver {
     pub fn is_told(&self, call: CallKey) -> bool {
         self.table
             .call(call)
-            .is_some_and(call::ReceivedCall::is_told)
+            .is_some_and(call::PartialToolCall::is_told)
     }
 
     /// Whether anything is known of the arguments, or that there are none.
     pub(crate) fn is_described(&self, call: CallKey) -> bool {
         self.table
             .call(call)
-            .is_some_and(call::ReceivedCall::is_described)
+            .is_some_and(call::PartialToolCall::is_described)
     }
 
     /// Takes the calls out that have ended, in order of first appearance.

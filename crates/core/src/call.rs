@@ -13,7 +13,7 @@ use futures_util::FutureExt as _;
 
 use toolpost_model::Stage;
 
-pub(crate) use plan::CallMode;
+pub(crate) use plan::CallRunKind;
 use plan::{StagePlan, StageStep};
 
 use crate::{
@@ -38,7 +38,7 @@ pub(crate) enum StageExit {
 pub(crate) async fn drive(
     host: &Arc<HostInner>,
     call: &mut PipelineCall,
-    mode: CallMode,
+    mode: CallRunKind,
 ) -> Arc<RecordedResult> {
     let travelled = AssertUnwindSafe(travel(host, call, mode))
         .catch_unwind()
@@ -74,11 +74,11 @@ pub(crate) async fn drive(
 
 /// The same way for `explain`: stops before anything happens, records nothing.
 pub(crate) async fn rehearse(host: &Arc<HostInner>, call: &mut PipelineCall) {
-    travel(host, call, CallMode::Dry).await;
+    travel(host, call, CallRunKind::Dry).await;
 }
 
 /// Steps from stage to stage until the call has an ending, or, dry, until it would be asked about or admitted.
-async fn travel(host: &Arc<HostInner>, call: &mut PipelineCall, mode: CallMode) {
+async fn travel(host: &Arc<HostInner>, call: &mut PipelineCall, mode: CallRunKind) {
     let plan = StagePlan::of(host, call, mode);
     while call.progress.stage < Stage::Map {
         call.enter();

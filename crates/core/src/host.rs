@@ -130,7 +130,7 @@ pub struct Host {
 pub(crate) struct HostInner {
     pub(crate) sources: HostSources,
     pub(crate) policy: PolicyHolder,
-    pub(crate) approval: HostApprovals,
+    pub(crate) approval: ApprovalServices,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) witnesses: WitnessList,
     pub(crate) record: HostRecord,
@@ -155,7 +155,7 @@ pub(crate) struct HostSources {
 }
 
 /// The questions to operators and the rules that their answers leave.
-pub(crate) struct HostApprovals {
+pub(crate) struct ApprovalServices {
     pub(crate) mode: Approvals,
     pub(crate) questions: Arc<QuestionRegistry>,
     pub(crate) rules: Arc<dyn RuleStore>,

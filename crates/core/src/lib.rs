@@ -81,7 +81,7 @@ pub use record::{
         CallRequestHead, CancellationBody, CatalogBody, CatalogOnRecord, CatalogRestatement,
         CircumstancesBody, DiscoveryBody, DiscoveryWay, HostStartBody, NamedContent, PrunedBody,
         RecordBodyMember, RecordedLimits, RecordedQuestion, RecordedResultFields, RestatableHead,
-        SessionOpenedBody, SurfaceBody, VerdictBody,
+        SessionOpenedBody, SurfaceRecordBody, VerdictBody,
     },
     declared::{DeclaredTool, ToolTerms},
     evidence::{
@@ -104,5 +104,5 @@ pub use record::{
     },
     story::{CallOnRecord, EndOnRecord, question_of, verdict_of},
 };
-pub use scheduling::{OwnLimit, SchedulerLimits, SchedulingOutlook, SlotUse, WaitReason};
+pub use scheduling::{OwnLimit, SchedulerLimits, SchedulerSnapshot, SlotUse, WaitReason};
 pub use session::{Session, SessionGuard};

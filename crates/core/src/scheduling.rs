@@ -30,7 +30,7 @@ use toolpost_model::{InvocationId, Principal, SessionId, ShareRefusal, ShareRule
 
 use need::{AdmissionNeeds, QueueTicket};
 pub(crate) use need::{AdmissionRequest, ConcurrencyLimit, ConcurrencyLimitSubject};
-pub use outlook::{OwnLimit, SchedulingOutlook, SlotUse, WaitReason};
+pub use outlook::{OwnLimit, SchedulerSnapshot, SlotUse, WaitReason};
 use table::SchedulerTable;
 
 /// How many calls run and wait.
@@ -135,7 +135,7 @@ impl Scheduler {
     pub(crate) fn look(
         &self,
         wanted: AdmissionRequest<'_>,
-    ) -> Result<SchedulingOutlook, QueueFull> {
+    ) -> Result<SchedulerSnapshot, QueueFull> {
         let need = AdmissionNeeds::of(wanted)?;
         Ok(outlook::of(&self.table.lock(), &need))
     }

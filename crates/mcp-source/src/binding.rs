@@ -15,13 +15,13 @@ use super::{McpProgram, McpTransport, process, server::McpUpstream};
 /// kept from the paths of all.
 #[derive(Default)]
 pub(super) struct ServedCallers {
-    lists: Mutex<CallerLists>,
+    lists: Mutex<ProgramCallers>,
     /// What the last search for their program found.
     guards: Arc<GuardCache>,
 }
 
 #[derive(Default)]
-struct CallerLists {
+struct ProgramCallers {
     /// Those with a session, and how many sessions each has.
     present: Vec<(Principal, usize)>,
     /// Those for whom the program that runs was started. One that leaves does not count less until the next start: else

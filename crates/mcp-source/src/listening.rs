@@ -24,7 +24,7 @@ const LASTING: Duration = Duration::from_secs(30);
 /// Listens to what is wanted now and later, until the connection is over.
 pub(super) fn keep(live: &Arc<LiveUpstream>, mut wanted: watch::Receiver<Option<Value>>) {
     let desk = Arc::clone(&live.desk);
-    let mut ear = SubscriptionKeeper {
+    let mut ear = UpstreamSubscriptionKeeper {
         live: Arc::downgrade(live),
         desk: Arc::clone(&desk),
         stream: None,
@@ -38,7 +38,7 @@ pub(super) fn keep(live: &Arc<LiveUpstream>, mut wanted: watch::Receiver<Option<
     });
 }
 
-struct SubscriptionKeeper {
+struct UpstreamSubscriptionKeeper {
     live: Weak<LiveUpstream>,
     desk: Arc<McpMessageRouter>,
     stream: Option<UpstreamSubscription>,
@@ -54,7 +54,7 @@ enum SubscriptionRenewal {
     Failed,
 }
 
-impl SubscriptionKeeper {
+impl UpstreamSubscriptionKeeper {
     async fn listen(&mut self, wanted: &mut watch::Receiver<Option<Value>>) {
         let mut failures = 0;
         loop {

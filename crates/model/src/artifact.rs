@@ -186,7 +186,7 @@ impl ArtifactRef {
 
 /// What a call says of a piece it is about to hand over.
 #[derive(Clone, Debug)]
-pub struct NewArtifact {
+pub struct ArtifactHeader {
     /// Its name within the call.
     pub name: String,
     /// Such as `text/plain; charset=utf-8`.

@@ -10,9 +10,9 @@ use std::{
 use serde_json::{Map, Value};
 
 use crate::{
-    ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallReport, CallableTool, ConsultError,
-    ConsultKinds, ConsultQuestion, ConsultReply, ErrorClass, EventBody, InvocationId, NestedCall,
-    NewArtifact, Principal, ResourceAccess, SandboxProfile, SessionId, StoredArtifact, ToolFailure,
+    ArtifactError, ArtifactHeader, ArtifactId, ArtifactSink, BoxFuture, CallReport, CallableTool,
+    ConsultError, ConsultKinds, ConsultQuestion, ConsultReply, ErrorClass, EventBody, InvocationId,
+    NestedCall, Principal, ResourceAccess, SandboxProfile, SessionId, StoredArtifact, ToolFailure,
     ToolResult, TraceContext,
 };
 
@@ -190,7 +190,7 @@ pub trait CallArtifactStore: Send + Sync {
     /// Begins a kept piece of the result. Without a host around the call there is nowhere to keep one.
     fn create_artifact(
         &self,
-        artifact: NewArtifact,
+        artifact: ArtifactHeader,
     ) -> BoxFuture<'_, Result<Box<dyn ArtifactSink>, ArtifactError>> {
         let message = format!(
             "there is no host around this call to keep `{}`",

@@ -44,8 +44,8 @@ pub use approval::{
     ApprovalScope, ApprovalStatus, ArgumentChange, CallHash, PermissionRequest, Verdict,
 };
 pub use artifact::{
-    ArtifactError, ArtifactId, ArtifactIdError, ArtifactRef, ArtifactSink, ContentDigest,
-    ContentDigestError, NewArtifact, PersistStrategy, Redactions, ResultPersistence,
+    ArtifactError, ArtifactHeader, ArtifactId, ArtifactIdError, ArtifactRef, ArtifactSink,
+    ContentDigest, ContentDigestError, PersistStrategy, Redactions, ResultPersistence,
     StoredArtifact,
 };
 pub use batch::{BatchOrdering, BatchPlace, OnFailure};

@@ -10,9 +10,9 @@ use std::{
 use serde_json::{Map, Value};
 
 use crate::{
-    ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallInput, CallPort, ConsultError,
-    ConsultKinds, ConsultQuestion, ConsultReply, Declaration, Effects, EventBody, InputRefusal,
-    InvocationId, LogLevel, NewArtifact, OutputChunk, Principal, ProgramFile, Provenance,
+    ArtifactError, ArtifactHeader, ArtifactId, ArtifactSink, BoxFuture, CallInput, CallPort,
+    ConsultError, ConsultKinds, ConsultQuestion, ConsultReply, Declaration, Effects, EventBody,
+    InputRefusal, InvocationId, LogLevel, OutputChunk, Principal, ProgramFile, Provenance,
     ResourceAccess, ResultContent, SandboxPlan, SandboxProfile, SessionId, Stage, StoredArtifact,
     ToolFailure, ToolId, ToolOutput, ToolProgress, ToolResult, TraceContext,
 };
@@ -323,7 +323,7 @@ impl CallContext {
         name: impl Into<String>,
         media_type: impl Into<String>,
     ) -> Result<Box<dyn ArtifactSink>, ArtifactError> {
-        let artifact = NewArtifact {
+        let artifact = ArtifactHeader {
             name: name.into(),
             media_type: media_type.into(),
         };

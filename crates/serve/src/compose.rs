@@ -47,7 +47,9 @@ use crate::{
 pub use authorities::AuthoritiesError;
 pub use hooks::HooksError;
 pub use mcp::{McpHandover, RequiredServerError};
-pub use modules::{LoadedModules, ModuleProgress, ModulesError, ModulesHandover, load_modules};
+pub use modules::{
+    LoadedModules, ModuleSetupListener, ModulesError, ModulesHandover, load_modules,
+};
 pub use native::{NativeError, NativeHandover};
 use rules::places;
 pub(crate) use rules::policy;

@@ -23,7 +23,7 @@ mod trace_headers;
 pub use auth::CallerAuthentication;
 pub use compose::{
     ApprovalAudience, AuthoritiesError, HooksError, HostParts, LoadedModules, McpHandover,
-    ModuleProgress, ModulesError, ModulesHandover, NativeError, NativeHandover, OpenedHost,
+    ModuleSetupListener, ModulesError, ModulesHandover, NativeError, NativeHandover, OpenedHost,
     RequiredServerError, StartError, check_places, load_modules, module_supply, open_host,
 };
 pub use http::openapi::document as openapi_document;

@@ -15,7 +15,7 @@ use crate::{
 
 /// A call as far as it is known.
 #[derive(Debug)]
-pub(super) struct ReceivedCall {
+pub(super) struct PartialToolCall {
     /// Which response stream it belongs to.
     pub(super) stream: u64,
     pub(super) id: Box<str>,
@@ -75,7 +75,7 @@ impl ReceiverByteBudget {
     }
 }
 
-impl ReceivedCall {
+impl PartialToolCall {
     pub(super) fn new(stream: u64, id: &str) -> Self {
         Self {
             stream,

@@ -290,7 +290,7 @@ impl<'a> Visitor<'a> for ContainerVisitor<'_, 'a> {
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
         *self.budget -= 1;
         let mut object = ReceivedObject::default();
-        while let Some(key) = map.next_key_seed(KeySeed)? {
+        while let Some(key) = map.next_key_seed(MemberNameSeed)? {
             match key {
                 MemberKey::Member(member) => {
                     object.members[member as usize] = Some(map.next_value()?);
@@ -367,9 +367,9 @@ impl<'a> Visitor<'a> for ContainerVisitor<'_, 'a> {
     }
 }
 
-struct KeySeed;
+struct MemberNameSeed;
 
-impl<'a> DeserializeSeed<'a> for KeySeed {
+impl<'a> DeserializeSeed<'a> for MemberNameSeed {
     type Value = MemberKey;
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<MemberKey, D::Error> {
@@ -377,7 +377,7 @@ impl<'a> DeserializeSeed<'a> for KeySeed {
     }
 }
 
-impl Visitor<'_> for KeySeed {
+impl Visitor<'_> for MemberNameSeed {
     type Value = MemberKey;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

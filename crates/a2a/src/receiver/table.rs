@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     CallKey, CallPartChange, CallPhase, ReceiverBounds, ReceiverCounts,
-    call::{ReceivedCall, ReceiverByteBudget},
+    call::{PartialToolCall, ReceiverByteBudget},
     event::{ReceivedEvent, ReceivedEventKind},
     failure,
     sameness::fingerprint,
@@ -22,7 +22,7 @@ pub(super) struct ReceivedCallTable {
     bounds: ReceiverBounds,
     pub(super) tally: ReceiverCounts,
     /// In order of first appearance.
-    calls: BTreeMap<u64, ReceivedCall>,
+    calls: BTreeMap<u64, PartialToolCall>,
     next: u64,
     streams: ResponseStreamIndex,
     /// Ended and not yet taken.
@@ -48,13 +48,13 @@ impl ReceivedCallTable {
         }
     }
 
-    pub(super) fn calls(&self) -> impl Iterator<Item = (CallKey, &ReceivedCall)> {
+    pub(super) fn calls(&self) -> impl Iterator<Item = (CallKey, &PartialToolCall)> {
         self.calls
             .iter()
             .map(|(&serial, call)| (CallKey(serial), call))
     }
 
-    pub(super) fn call(&self, key: CallKey) -> Option<&ReceivedCall> {
+    pub(super) fn call(&self, key: CallKey) -> Option<&PartialToolCall> {
         self.calls.get(&key.0)
     }
 
@@ -232,7 +232,7 @@ impl ReceivedCallTable {
                 },
             );
         }
-        let call = ReceivedCall::new(number, id);
+        let call = PartialToolCall::new(number, id);
         self.bytes += call.bytes();
         self.calls.insert(serial, call);
         Some(EventTargetCall {
@@ -309,7 +309,10 @@ impl ReceivedCallTable {
     }
 
     /// The only call of a stream that is open.
-    pub(super) fn lone_open(&self, scope: ResponseStreamScope<'_>) -> Option<(u64, &ReceivedCall)> {
+    pub(super) fn lone_open(
+        &self,
+        scope: ResponseStreamScope<'_>,
+    ) -> Option<(u64, &PartialToolCall)> {
         let open = &self.streams.get(scope)?.open;
         let serial = *open.first().filter(|_| open.len() == 1)?;
         Some((serial, self.calls.get(&serial)?))
@@ -348,7 +351,7 @@ impl ReceivedCallTable {
     pub(super) fn into_parts(self) -> Vec<ToolCallPart> {
         self.calls
             .into_values()
-            .map(ReceivedCall::into_part)
+            .map(PartialToolCall::into_part)
             .collect()
     }
 
@@ -390,7 +393,7 @@ impl ReceivedCallTable {
     }
 }
 
-fn step(call: &ReceivedCall, said: ReceivedEventKind) -> CallPhase {
+fn step(call: &PartialToolCall, said: ReceivedEventKind) -> CallPhase {
     if call.has_ended() {
         CallPhase::Ended
     } else if said == ReceivedEventKind::Result {
@@ -402,7 +405,7 @@ fn step(call: &ReceivedCall, said: ReceivedEventKind) -> CallPhase {
     }
 }
 
-/// What a whole call says, in the form of [`ReceivedCall::fingerprint`]. An omitted name is the one that is known.
+/// What a whole call says, in the form of [`PartialToolCall::fingerprint`]. An omitted name is the one that is known.
 fn event_fingerprint(event: &ReceivedEvent<'_, '_>, known: Option<&str>) -> u64 {
     let name = event.name().or_else(|| known.map(Cow::Borrowed));
     fingerprint(

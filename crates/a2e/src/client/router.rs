@@ -33,7 +33,7 @@ pub(super) use entry::{RequestSendProgress, RouterEntry, RouterEntryState};
 const NOTICES: usize = 64;
 
 pub(super) struct AnswerRouter {
-    table: Mutex<RouterTable>,
+    table: Mutex<PendingReplies>,
     /// One for every request in flight.
     slots: Arc<Semaphore>,
     /// Somebody may wait for the table to become empty.
@@ -47,7 +47,7 @@ pub(super) struct AnswerRouter {
 }
 
 #[derive(Default)]
-struct RouterTable {
+struct PendingReplies {
     entries: HashMap<Uuid, RouterEntry>,
     /// Why nothing can be sent any more.
     over: Option<CallError>,
@@ -182,7 +182,7 @@ impl AnswerRouter {
         self.remove(self.table.lock(), id);
     }
 
-    fn remove(&self, mut table: MutexGuard<'_, RouterTable>, id: Uuid) {
+    fn remove(&self, mut table: MutexGuard<'_, PendingReplies>, id: Uuid) {
         let entry = table.entries.remove(&id);
         let empty = table.entries.is_empty();
         drop(table);

@@ -187,8 +187,8 @@ impl ToolSettingsTier {
             .collect()
     }
 
-    fn of(&self, tool: &Declaration) -> TierSettings<'_> {
-        let mut found = TierSettings::default();
+    fn of(&self, tool: &Declaration) -> TierToolSettings<'_> {
+        let mut found = TierToolSettings::default();
         for (fit, settings) in self.all(tool) {
             match fit {
                 KeyFit::Exact => found.exact = filled_from(found.exact, settings),
@@ -210,7 +210,7 @@ enum KeyFit {
 
 /// What one tier sets for a tool.
 #[derive(Default)]
-struct TierSettings<'a> {
+struct TierToolSettings<'a> {
     exact: ToolSettings,
     /// Entries of which only what restricts counts.
     restricting: Vec<&'a ToolSettings>,

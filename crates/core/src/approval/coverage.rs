@@ -19,7 +19,7 @@ use crate::{
 
 /// What a person would approve, as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CallHashes {
+pub(crate) struct ApprovalHashes {
     /// The call with the files it would run.
     pub(crate) whole: CallHash,
     /// The same without the files, where there are some: by it a call is known again whose files changed.
@@ -38,7 +38,7 @@ pub(crate) struct HashedCall<'a> {
 }
 
 impl HashedCall<'_> {
-    pub(crate) fn hashes(&self, host: &HostInner) -> CallHashes {
+    pub(crate) fn hashes(&self, host: &HostInner) -> ApprovalHashes {
         let salt = self.is_redacted.then_some(&host.approval.questions.salt);
         let of = |programs: &[ProgramFile]| {
             let declaration = self.resolved.entry.declaration();
@@ -52,7 +52,7 @@ impl HashedCall<'_> {
             )
         };
         let without_files = (!self.programs.is_empty()).then(|| of(&[]));
-        CallHashes {
+        ApprovalHashes {
             whole: of(self.programs),
             without_files,
         }
@@ -60,7 +60,7 @@ impl HashedCall<'_> {
 }
 
 /// The hashes of a call with its files as they were looked at last.
-pub(crate) fn hashes(host: &HostInner, call: &PipelineCall) -> Option<CallHashes> {
+pub(crate) fn hashes(host: &HostInner, call: &PipelineCall) -> Option<ApprovalHashes> {
     let hashed = HashedCall {
         resolved: call.findings.resolved.as_ref()?,
         arguments: call.inputs.call.as_ref()?.arguments().value(),
@@ -143,7 +143,7 @@ pub(crate) async fn compare_again(host: &HostInner, call: &mut PipelineCall) -> 
 pub(crate) fn changed_programs(
     host: &HostInner,
     call: &PipelineCall,
-    hashes: CallHashes,
+    hashes: ApprovalHashes,
 ) -> Vec<ProgramChange> {
     let approved = call
         .asking

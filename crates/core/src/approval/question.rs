@@ -11,7 +11,7 @@ use toolpost_model::{
 
 use super::QuestionKey;
 use crate::{
-    approval::coverage::CallHashes,
+    approval::coverage::ApprovalHashes,
     invocation::{PipelineCall, ResolvedTool},
     permission::{PermissionFacts, PolicyEngine},
     record::redaction::ARGUMENT_MARK,
@@ -32,7 +32,7 @@ pub(crate) struct ApprovalQuestion {
     pub(crate) offered: Vec<Rule>,
     pub(crate) about: QuestionContext,
     /// What is asked about, as numbers.
-    pub(crate) hashes: CallHashes,
+    pub(crate) hashes: ApprovalHashes,
     /// The files that the call would run, as they were looked at: no text of theirs is replaced.
     pub(crate) programs: Vec<ProgramFile>,
     /// When it expires. The wall clock may jump; this does not.
@@ -51,7 +51,7 @@ pub(crate) struct QuestionContext {
 #[derive(Clone)]
 pub(crate) struct QuestionTerms {
     pub(crate) ask_id: InvocationId,
-    pub(crate) hashes: CallHashes,
+    pub(crate) hashes: ApprovalHashes,
     pub(crate) asked_at: Timestamp,
     pub(crate) expires_at: Timestamp,
     pub(crate) deadline: Instant,

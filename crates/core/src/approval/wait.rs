@@ -14,9 +14,9 @@ use crate::{
         self, ApprovalAnswer, ApprovalConsent, ApprovalGrant, ApprovalRejection, Approvals,
         CallApproval, KeptVerdictFlag, OneUse, QuestionAdmission, QuestionKey, QuestionLeaveReason,
         QuestionLeaveReply, QuestionTerms, QuestionWaiter,
-        coverage::{CallHashes, changed_programs, hashes, is_covered, look_at_programs},
+        coverage::{ApprovalHashes, changed_programs, hashes, is_covered, look_at_programs},
     },
-    call::{CallMode, StageExit, lost_its_way},
+    call::{CallRunKind, StageExit, lost_its_way},
     hooks::{InputMutation, changed_fields},
     host::HostInner,
     invocation::{
@@ -34,7 +34,7 @@ use crate::{
 pub(crate) async fn decide_resumed(
     host: &HostInner,
     call: &mut PipelineCall,
-    way: CallMode,
+    way: CallRunKind,
 ) -> StageExit {
     let step = decide(host, call, way).await;
     still_asked(host, call).await.unwrap_or(step)
@@ -86,7 +86,7 @@ pub(crate) fn take_up(host: &HostInner, call: &mut PipelineCall) -> StageExit {
 pub(crate) async fn await_approval(
     host: &HostInner,
     call: &mut PipelineCall,
-    way: CallMode,
+    way: CallRunKind,
 ) -> StageExit {
     if let Err(ending) = look_at_programs(call).await {
         return StageExit::End(ending);
@@ -103,13 +103,16 @@ pub(crate) async fn await_approval(
         return admitted(call);
     }
     match (way, host.approval.mode) {
-        (CallMode::Recovered, _) => StageExit::End(result::restarted(
+        (CallRunKind::Recovered, _) => StageExit::End(result::restarted(
             "a person would have to be asked, and its caller is gone",
         )),
-        (CallMode::Live(_) | CallMode::Resumed | CallMode::Dry, Approvals::Nobody) => {
+        (CallRunKind::Live(_) | CallRunKind::Resumed | CallRunKind::Dry, Approvals::Nobody) => {
             StageExit::End(result::nobody_to_ask(name, decision))
         }
-        (CallMode::Live(_) | CallMode::Resumed | CallMode::Dry, Approvals::Ask { timeout, .. }) => {
+        (
+            CallRunKind::Live(_) | CallRunKind::Resumed | CallRunKind::Dry,
+            Approvals::Ask { timeout, .. },
+        ) => {
             let timeout = SignedDuration::try_from(timeout).unwrap_or(SignedDuration::MAX);
             ask(host, call, hashes, timeout).await
         }
@@ -134,7 +137,7 @@ fn admitted(call: &mut PipelineCall) -> StageExit {
 async fn ask(
     host: &HostInner,
     call: &mut PipelineCall,
-    hashes: CallHashes,
+    hashes: ApprovalHashes,
     timeout: SignedDuration,
 ) -> StageExit {
     let changed = changed_programs(host, call, hashes);
@@ -233,7 +236,7 @@ pub(crate) async fn ask_again(host: &HostInner, call: &mut PipelineCall) {
 
 /// An id stands for one question: an answer is about the text that the operator saw under its id. So a call whose facts
 /// changed asks under a new id, and a recovered call that asks the same question keeps its id and its time.
-fn terms(call: &PipelineCall, hashes: CallHashes, timeout: SignedDuration) -> QuestionTerms {
+fn terms(call: &PipelineCall, hashes: ApprovalHashes, timeout: SignedDuration) -> QuestionTerms {
     let now = crate::port::now();
     let earlier = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
     if let Some(asked) =
@@ -278,7 +281,7 @@ async fn put_on_record(
     host: &HostInner,
     call: &mut PipelineCall,
     seat: &QuestionWaiter,
-    hashes: CallHashes,
+    hashes: ApprovalHashes,
 ) -> Result<(), CallEnding> {
     let request = seat.request();
     let asked = RecordedQuestion {

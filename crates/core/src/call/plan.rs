@@ -10,7 +10,7 @@ use crate::{
 
 /// How the loop is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallMode {
+pub(crate) enum CallRunKind {
     /// For a caller who waits.
     Live(AcknowledgementTiming),
     /// For a call the last host left open. Only what may run twice is run.
@@ -52,8 +52,8 @@ pub(super) struct StagePlan {
 }
 
 impl StagePlan {
-    pub(super) fn of(host: &HostInner, call: &PipelineCall, mode: CallMode) -> Self {
-        let is_dry = mode == CallMode::Dry;
+    pub(super) fn of(host: &HostInner, call: &PipelineCall, mode: CallRunKind) -> Self {
+        let is_dry = mode == CallRunKind::Dry;
         let was_asked = call.asking.earlier.is_some();
         Self {
             pre_hooks: match (&host.record.replay, was_asked) {

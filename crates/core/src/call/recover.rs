@@ -14,7 +14,7 @@ use toolpost_model::{
     Arguments, BatchOrdering, BatchPlace, InvocationId, ModelInput, RequestId, SessionId, Stage,
 };
 
-use super::{CallMode, drive, rehearse};
+use super::{CallRunKind, drive, rehearse};
 use crate::{
     approval::{
         ApprovalAnswer, ApprovalGrant, Approvals, LONGEST, OneUse, QuestionKey, RecoveredQuestion,
@@ -247,7 +247,7 @@ async fn unheard(
 /// What goes on after the start is marked.
 #[derive(Default)]
 struct GoesOn {
-    calls: Vec<(OpenCall, CallMode, Option<RecoveredQuestion>)>,
+    calls: Vec<(OpenCall, CallRunKind, Option<RecoveredQuestion>)>,
     carried: BTreeSet<InvocationId>,
 }
 
@@ -275,7 +275,7 @@ pub(crate) async fn recover(host: &Arc<HostInner>) -> Result<usize, JournalError
                 let mut ended = rebuild(host, &mut call).await;
                 ended.conclusion.ending = Some(ending);
                 ended.progress.stage = Stage::Map;
-                drive(host, &mut ended, CallMode::Recovered).await;
+                drive(host, &mut ended, CallRunKind::Recovered).await;
                 if host.journal_failing() {
                     // Going on would put the start behind a call that has no end, and nobody would look again.
                     return Err(JournalError::Broken(
@@ -287,13 +287,13 @@ pub(crate) async fn recover(host: &Arc<HostInner>) -> Result<usize, JournalError
             }
             RecoveryAction::RunAgain => {
                 goes_on.carried.insert(call.id);
-                goes_on.calls.push((call, CallMode::Recovered, None));
+                goes_on.calls.push((call, CallRunKind::Recovered, None));
             }
             RecoveryAction::Resume(earlier) => {
                 goes_on.carry(&left, call.id, earlier.asked.ask_id);
                 goes_on
                     .calls
-                    .push((call, CallMode::Resumed, Some(*earlier)));
+                    .push((call, CallRunKind::Resumed, Some(*earlier)));
             }
             RecoveryAction::Leave => {
                 let ask_id = call.asks.as_ref().map_or(call.id, |asks| asks.asked.ask_id);

@@ -9,7 +9,7 @@ use super::{Catalog, Surface};
 use crate::{
     host::HostInner,
     record::{
-        body::{CatalogOnRecord, SurfaceBody},
+        body::{CatalogOnRecord, SurfaceRecordBody},
         declared,
         journal::{AppendStrength, JournalError, Record, RecordKind},
         rendering::written,
@@ -130,7 +130,7 @@ impl HostInner {
             }
             self.tell_catalog().await?;
             let body = written(
-                &SurfaceBody::of(surface),
+                &SurfaceRecordBody::of(surface),
                 256 + 32 * surface.catalog().entries().len(),
             );
             self.append(record(RecordKind::Surface, body), AppendStrength::Committed)

@@ -14,10 +14,10 @@ use std::{
 
 use serde_json::{Map, Value};
 use toolpost_model::{
-    ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallArtifactStore, CallPort, CallReport,
-    CallRules, CallSurroundings, CallableTool, CallerPort, ConsultError, ConsultKinds,
-    ConsultQuestion, ConsultReply, Effects, ErrorClass, EventBody, InvocationId, ModelInput,
-    NestedCall, NewArtifact, PathCaution, PersistStrategy, Principal, Redactions, ResourceAccess,
+    ArtifactError, ArtifactHeader, ArtifactId, ArtifactSink, BoxFuture, CallArtifactStore,
+    CallPort, CallReport, CallRules, CallSurroundings, CallableTool, CallerPort, ConsultError,
+    ConsultKinds, ConsultQuestion, ConsultReply, Effects, ErrorClass, EventBody, InvocationId,
+    ModelInput, NestedCall, PathCaution, PersistStrategy, Principal, Redactions, ResourceAccess,
     ResourceKey, ResourceUse, SandboxProfile, SessionId, SiblingCalls, StoredArtifact, ToolFailure,
     ToolId, ToolResult, TraceContext, Visibility,
 };
@@ -25,7 +25,7 @@ use toolpost_model::{
 use super::redirect::RedirectCheck;
 use crate::{
     approval::coverage::rests_on_a_yes,
-    call::CallMode,
+    call::CallRunKind,
     host::{CallVisibility, HostInner, InvocationView},
     invocation::{
         AcknowledgementTiming, CallRequest, LiveCall, ParentCall, Patience, PipelineCall,
@@ -181,7 +181,7 @@ impl RunningCallPort {
         call.lineage.is_step = nested.is_step;
         Ok(self
             .host
-            .in_callers_task(call, CallMode::Live(AcknowledgementTiming::AtTheEnd))
+            .in_callers_task(call, CallRunKind::Live(AcknowledgementTiming::AtTheEnd))
             .await
             .result()
             .clone())
@@ -461,7 +461,7 @@ impl SiblingCalls for RunningCallPort {
 impl CallArtifactStore for RunningCallPort {
     fn create_artifact(
         &self,
-        artifact: NewArtifact,
+        artifact: ArtifactHeader,
     ) -> BoxFuture<'_, Result<Box<dyn ArtifactSink>, ArtifactError>> {
         Box::pin(async move {
             if let Some(why) = self.room.keeps_nothing() {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     approval::{coverage, wait},
-    call::{CallMode, StageExit, lost_its_way},
+    call::{CallRunKind, StageExit, lost_its_way},
     host::HostInner,
     invocation::{
         CancelReason, LateAnswer, OnRecord, PipelineCall,
@@ -36,7 +36,7 @@ const MAX_DECISIONS: usize = 3;
 pub(crate) async fn execute(
     host: &Arc<HostInner>,
     call: &mut PipelineCall,
-    way: CallMode,
+    way: CallRunKind,
 ) -> StageExit {
     // Boxed: few calls come here on a person's word, and the others should not carry the room for it.
     if coverage::rests_on_a_yes(call)
@@ -55,7 +55,7 @@ pub(crate) async fn execute(
     if let Some(reason) = call.live.cancel_reason() {
         return StageExit::End(result::canceled_before_start(reason));
     }
-    if way == CallMode::Recovered && !effects.is_harmless() {
+    if way == CallRunKind::Recovered && !effects.is_harmless() {
         return StageExit::End(result::restarted(
             "it had not started, and its caller is gone",
         ));
@@ -187,7 +187,7 @@ fn late(
 async fn acknowledged(
     host: &HostInner,
     call: &mut PipelineCall,
-    way: CallMode,
+    way: CallRunKind,
     work: impl Future<Output = ExecutionEnd>,
 ) -> Result<ExecutionEnd, CallEnding> {
     if !owes_acknowledgement(call, way) {

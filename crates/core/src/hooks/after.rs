@@ -11,7 +11,7 @@ use super::{
     run::{HookCallView, TEXT_CHARS, ask, begun, limit, note_failure, take_words, told},
 };
 use crate::{
-    call::CallMode,
+    call::CallRunKind,
     host::HostInner,
     invocation::PipelineCall,
     record::persist,
@@ -25,7 +25,7 @@ pub(crate) async fn post_hooks(
     host: &HostInner,
     call: &mut PipelineCall,
     result: &mut ToolResult,
-    way: CallMode,
+    way: CallRunKind,
 ) {
     let event = if result.outcome.is_success() {
         HookEvent::After

@@ -13,7 +13,7 @@ use super::{
     run::{HookCallView, TEXT_CHARS, ask, begun, limit, note_failure, take_words, told},
 };
 use crate::{
-    call::{CallMode, StageExit, lost_its_way},
+    call::{CallRunKind, StageExit, lost_its_way},
     host::HostInner,
     invocation::{
         PipelineCall, micros,
@@ -28,11 +28,11 @@ use crate::{
 pub(crate) async fn pre_hooks(
     host: &HostInner,
     call: &mut PipelineCall,
-    way: CallMode,
+    way: CallRunKind,
 ) -> StageExit {
     for hook in &host.hooks {
         // A dry run changes nothing, so there is nothing to observe; what would decide is asked all the same.
-        if way == CallMode::Dry && hook.standing() == HookStanding::Observer {
+        if way == CallRunKind::Dry && hook.standing() == HookStanding::Observer {
             continue;
         }
         if let Err(ending) = pass(host, call, &**hook, way).await {
@@ -51,7 +51,7 @@ async fn pass(
     host: &HostInner,
     call: &mut PipelineCall,
     hook: &dyn Hook,
-    way: CallMode,
+    way: CallRunKind,
 ) -> Result<(), CallEnding> {
     let Some(seen) = HookCallView::of(call, HookEvent::Before, way) else {
         return Err(result::internal(

@@ -14,7 +14,7 @@ use toolpost_model::{
 
 use super::{Hook, HookCall, HookError, HookOutput, ResolvedCall};
 use crate::{
-    call::{CallMode, explain::HookPlan},
+    call::{CallRunKind, explain::HookPlan},
     execution::deadline,
     host::HostInner,
     invocation::{PipelineCall, micros},
@@ -40,7 +40,7 @@ pub(super) struct HookCallView {
 }
 
 impl HookCallView {
-    pub(super) fn of(call: &PipelineCall, event: HookEvent, way: CallMode) -> Option<Self> {
+    pub(super) fn of(call: &PipelineCall, event: HookEvent, way: CallRunKind) -> Option<Self> {
         Some(Self {
             event,
             id: call.live.id,
@@ -57,7 +57,7 @@ impl HookCallView {
                 resolved: call.findings.resolved.clone()?,
                 input: call.inputs.call.clone()?,
             },
-            is_dry_run: way == CallMode::Dry,
+            is_dry_run: way == CallRunKind::Dry,
         })
     }
 
@@ -84,7 +84,7 @@ impl HookCallView {
 pub(crate) fn ahead(host: &HostInner, call: &PipelineCall) -> Vec<HookPlan> {
     let mut found: Vec<HookPlan> = Vec::new();
     for hook in &host.hooks {
-        let concerned = |event: &HookEvent| concerns(&**hook, call, *event, CallMode::Dry);
+        let concerned = |event: &HookEvent| concerns(&**hook, call, *event, CallRunKind::Dry);
         let events = [HookEvent::Before, HookEvent::After, HookEvent::Failure];
         let events: Vec<HookEvent> = events.into_iter().filter(concerned).collect();
         if !events.is_empty() {
@@ -106,7 +106,7 @@ pub(crate) fn may_withhold(host: &HostInner, call: &PipelineCall) -> bool {
         [HookEvent::After, HookEvent::Failure]
             .into_iter()
             // Of the ways only a dry run looks different to a hook, and none of those runs.
-            .any(|event| concerns(hook, call, event, CallMode::Resumed))
+            .any(|event| concerns(hook, call, event, CallRunKind::Resumed))
     };
     host.hooks.iter().any(|hook| match hook.standing() {
         HookStanding::Observer => false,
@@ -115,7 +115,7 @@ pub(crate) fn may_withhold(host: &HostInner, call: &PipelineCall) -> bool {
 }
 
 /// Whether a hook would be asked. One that panics over that would be.
-fn concerns(hook: &dyn Hook, call: &PipelineCall, event: HookEvent, way: CallMode) -> bool {
+fn concerns(hook: &dyn Hook, call: &PipelineCall, event: HookEvent, way: CallRunKind) -> bool {
     HookCallView::of(call, event, way).is_some_and(|seen| {
         std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view()))).unwrap_or(true)
     })

@@ -119,12 +119,12 @@ impl WitnessList {
 }
 
 /// A call and its witnesses.
-pub(crate) struct CallWitnesses {
+pub(crate) struct CallAndWitnesses {
     call: WitnessedCall,
     witnesses: WitnessList,
 }
 
-impl CallWitnesses {
+impl CallAndWitnesses {
     pub(crate) fn hear(&self, event: &Event) {
         if !matches!(event.body, EventBody::Stage { .. }) {
             self.witnesses
@@ -164,7 +164,7 @@ impl LiveCall {
                 parent,
                 entry: OnceLock::new(),
             };
-            self.audience.witnesses = Some(Box::new(CallWitnesses {
+            self.audience.witnesses = Some(Box::new(CallAndWitnesses {
                 call,
                 witnesses: witnesses.clone(),
             }));

@@ -8,8 +8,8 @@ use toolpost_model::{
 };
 
 use super::{
-    CallsState, CatalogState, Host, HostApprovals, HostInner, HostLimits, HostRecord, HostSources,
-    HostState, NoticesState, PolicyHolder,
+    ApprovalServices, CallsState, CatalogState, Host, HostInner, HostLimits, HostRecord,
+    HostSources, HostState, NoticesState, PolicyHolder,
 };
 use crate::{
     approval::{
@@ -313,7 +313,7 @@ impl HostBuilder {
                 remembered,
                 DecisionAuthorities::new(self.guards.authorities),
             ),
-            approval: HostApprovals {
+            approval: ApprovalServices {
                 mode: self.guards.approvals,
                 questions: QuestionRegistry::new(self.limits.approvals),
                 rules: self.guards.rules,

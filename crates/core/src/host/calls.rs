@@ -12,7 +12,7 @@ use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId, Stage};
 
 use super::{Host, HostInner};
 use crate::{
-    call::{CallMode, drive, explain, refuse, rehearse},
+    call::{CallRunKind, drive, explain, refuse, rehearse},
     invocation::{
         CallHandle, CallRequest, CancelReason, ClaimedRequest, LiveCall, PipelineCall,
         RecordedResult, RequestIdClaim, RequestIdLookup, RequestIdStatus, request_digest,
@@ -38,7 +38,7 @@ impl HostInner {
     pub(crate) fn spawn(
         self: &Arc<Self>,
         call: PipelineCall,
-        way: CallMode,
+        way: CallRunKind,
     ) -> oneshot::Receiver<Arc<RecordedResult>> {
         let shared = call.origin.request.as_ref().map(|key| {
             let (tell, answer) = watch::channel(None);
@@ -57,7 +57,7 @@ impl HostInner {
     fn spawn_claimed(
         self: &Arc<Self>,
         call: PipelineCall,
-        way: CallMode,
+        way: CallRunKind,
         shared: Option<SharedResultSender>,
     ) -> oneshot::Receiver<Arc<RecordedResult>> {
         let (tell, answer) = oneshot::channel();
@@ -81,7 +81,7 @@ impl HostInner {
     fn work(
         self: &Arc<Self>,
         call: PipelineCall,
-        way: CallMode,
+        way: CallRunKind,
         shared: Option<SharedResultSender>,
     ) -> impl Future<Output = (Arc<RecordedResult>, Option<BatchMember>)> + Send + 'static {
         // A call is a large value; boxed, it is not moved with every future around it.
@@ -118,7 +118,7 @@ impl HostInner {
     pub(crate) fn in_callers_task(
         self: &Arc<Self>,
         call: PipelineCall,
-        way: CallMode,
+        way: CallRunKind,
     ) -> impl Future<Output = Arc<RecordedResult>> + Send + 'static {
         let live = Arc::clone(&call.live);
         let tasks = self.state.tasks.clone();
@@ -150,7 +150,7 @@ impl Host {
             let call = PipelineCall::new(live, request, None);
             return CallHandle::ready(refuse(inner, call, result::journal_share(&refusal)));
         }
-        let way = CallMode::Live(request.told());
+        let way = CallRunKind::Live(request.told());
         let on_drop = request.on_drop();
         let Some(id) = request.identity.request_id.clone() else {
             let answer = inner.spawn(PipelineCall::new(Arc::clone(&live), request, None), way);
@@ -243,7 +243,7 @@ impl Host {
         }
         request.session.touch();
         let live = Arc::new(inner.begun(&request));
-        let way = CallMode::Live(request.delivery.acknowledged);
+        let way = CallRunKind::Live(request.delivery.acknowledged);
         inner
             .in_callers_task(PipelineCall::new(live, request, None), way)
             .await
@@ -256,7 +256,7 @@ impl Host {
         request: CallRequest,
         ending: CallEnding,
     ) -> CallHandle {
-        let way = CallMode::Live(request.delivery.acknowledged);
+        let way = CallRunKind::Live(request.delivery.acknowledged);
         let mut call = PipelineCall::new(live, request, None);
         call.conclusion.ending = Some(ending);
         call.progress.stage = Stage::Map;

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     execution::deadline::DeadlinePauses,
-    hooks::witness::CallWitnesses,
+    hooks::witness::CallAndWitnesses,
     record::{
         artifacts::CallArtifacts,
         redaction::{CallRedactor, HostRedactor, KnownSecrets},
@@ -74,7 +74,7 @@ pub(crate) struct CallAudience {
     listener: Mutex<Option<Arc<dyn EventListener>>>,
     interest: EventInterest,
     /// The witnesses, which receive the events of every call.
-    pub(crate) witnesses: Option<Box<CallWitnesses>>,
+    pub(crate) witnesses: Option<Box<CallAndWitnesses>>,
     seq: AtomicU64,
     dropped: AtomicU64,
     stage: AtomicU64,

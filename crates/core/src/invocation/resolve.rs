@@ -12,7 +12,7 @@ use super::{
     validate::ArgumentLimit,
 };
 use crate::{
-    call::{CallMode, StageExit, lost_its_way},
+    call::{CallRunKind, StageExit, lost_its_way},
     catalog::CatalogEntry,
     hooks::InputMutation,
     host::HostInner,
@@ -27,9 +27,13 @@ use crate::{
 };
 
 /// Which tool, and may it be called here?
-pub(crate) async fn resolve(host: &HostInner, call: &mut PipelineCall, way: CallMode) -> StageExit {
+pub(crate) async fn resolve(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: CallRunKind,
+) -> StageExit {
     let surface = host.surface(&call.session);
-    if way != CallMode::Dry
+    if way != CallRunKind::Dry
         && let Err(error) = host.tell_surface(&surface).await
     {
         return StageExit::End(result::journal_refuses(&error));
@@ -57,7 +61,7 @@ pub(crate) async fn resolve(host: &HostInner, call: &mut PipelineCall, way: Call
         source,
     });
     // A call of an earlier life passed the check for deferred tools then; what its session had seen died with the host.
-    let passed_before = way == CallMode::Recovered || call.asking.earlier.is_some();
+    let passed_before = way == CallRunKind::Recovered || call.asking.earlier.is_some();
     match visibility {
         Visibility::Loaded | Visibility::Unlisted => StageExit::Next(Stage::Parse),
         Visibility::Deferred if passed_before || host.is_shown(&call.session, entry) => {
@@ -180,21 +184,25 @@ fn filled(
 }
 
 /// Prepares what others may see, and puts the call on record where somebody is told of it before its end.
-pub(crate) async fn observe(host: &HostInner, call: &mut PipelineCall, way: CallMode) -> StageExit {
+pub(crate) async fn observe(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: CallRunKind,
+) -> StageExit {
     show(call);
     let early = match way {
-        CallMode::Live(AcknowledgementTiming::Early) => true,
+        CallRunKind::Live(AcknowledgementTiming::Early) => true,
         // A hook may take its time.
-        CallMode::Live(AcknowledgementTiming::OnceOnRecord) => {
+        CallRunKind::Live(AcknowledgementTiming::OnceOnRecord) => {
             !host.hooks.is_empty() || host.journal_failing()
         }
-        CallMode::Live(AcknowledgementTiming::AtTheEnd) => host.journal_failing(),
-        CallMode::Recovered | CallMode::Resumed | CallMode::Dry => false,
+        CallRunKind::Live(AcknowledgementTiming::AtTheEnd) => host.journal_failing(),
+        CallRunKind::Recovered | CallRunKind::Resumed | CallRunKind::Dry => false,
     };
     if early && let Err(ending) = accept(host, call).await {
         return StageExit::End(ending);
     }
-    if way != CallMode::Dry
+    if way != CallRunKind::Dry
         && call.live.is_witnessed()
         && let Some(observable) = &call.inputs.observable
     {
@@ -231,8 +239,8 @@ pub(crate) async fn append(
 }
 
 /// Whether somebody waits to hear that the call was taken, and nothing of it is on record yet.
-pub(crate) fn owes_acknowledgement(call: &PipelineCall, way: CallMode) -> bool {
-    way == CallMode::Live(AcknowledgementTiming::OnceOnRecord)
+pub(crate) fn owes_acknowledgement(call: &PipelineCall, way: CallRunKind) -> bool {
+    way == CallRunKind::Live(AcknowledgementTiming::OnceOnRecord)
         && call.progress.on_record == OnRecord::Nothing
 }
 

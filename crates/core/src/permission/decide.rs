@@ -6,7 +6,7 @@ use toolpost_model::{
 
 use super::{PermissionFacts, PolicyEngine, delegate::consult::ask_authorities};
 use crate::{
-    call::{CallMode, StageExit, lost_its_way},
+    call::{CallRunKind, StageExit, lost_its_way},
     execution::credentials,
     host::HostInner,
     invocation::{
@@ -72,7 +72,11 @@ pub(crate) fn effects_of(resolved: &ResolvedTool, input: &CallInput) -> Effects 
 }
 
 /// Allowed, denied or asked?
-pub(crate) async fn decide(host: &HostInner, call: &mut PipelineCall, way: CallMode) -> StageExit {
+pub(crate) async fn decide(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: CallRunKind,
+) -> StageExit {
     if let Some(resolved) = &call.findings.resolved
         && let Some(preparing) = resolved.source.prepare_decision(resolved.entry.id())
         && let Err(ending) = patiently(host, call, preparing).await
@@ -152,7 +156,7 @@ async fn decide_delegated(
     engine: &dyn PolicyEngine,
     effects: &Effects,
     unasked: Decision,
-    way: CallMode,
+    way: CallRunKind,
 ) -> Result<Decision, CallEnding> {
     // An authority may take its time, and whoever waits to hear that the call was taken must not wait for it.
     if owes_acknowledgement(call, way) {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use toolpost_model::{
-    ArtifactError, ArtifactId, ArtifactRef, ArtifactSink, BoxFuture, EventBody, InvocationId,
-    NewArtifact, Principal, StoredArtifact,
+    ArtifactError, ArtifactHeader, ArtifactId, ArtifactRef, ArtifactSink, BoxFuture, EventBody,
+    InvocationId, Principal, StoredArtifact,
 };
 
 use crate::{
@@ -138,7 +138,7 @@ impl RedactingArtifactSink {
     pub(crate) async fn begin(
         live: Arc<LiveCall>,
         room: &Arc<ArtifactRoom>,
-        artifact: NewArtifact,
+        artifact: ArtifactHeader,
     ) -> Result<Self, ArtifactError> {
         let id = ArtifactId {
             invocation: live.id,

@@ -29,7 +29,8 @@ pub use call::{
     CancellationBody, CircumstancesBody, NamedContent, RecordedQuestion, RecordedResultFields,
 };
 pub use catalog::{
-    BlockedTool, CatalogBody, CatalogOnRecord, CatalogRestatement, RestatableHead, SurfaceBody,
+    BlockedTool, CatalogBody, CatalogOnRecord, CatalogRestatement, RestatableHead,
+    SurfaceRecordBody,
 };
 
 impl Record {

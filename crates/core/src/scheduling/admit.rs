@@ -8,7 +8,7 @@ use std::{
 use toolpost_model::{Effects, Stage};
 
 use crate::{
-    call::{CallMode, StageExit, explain, lost_its_way},
+    call::{CallRunKind, StageExit, explain, lost_its_way},
     catalog::CatalogEntry,
     host::HostInner,
     invocation::{
@@ -19,7 +19,7 @@ use crate::{
     result::{self},
     scheduling::{
         AdmissionRequest, ConcurrencyLimit, ConcurrencyLimitSubject, Permit, QueueFull,
-        SchedulingOutlook, batch::turn,
+        SchedulerSnapshot, batch::turn,
     },
 };
 
@@ -27,7 +27,11 @@ use crate::{
 pub(crate) const QUICK: Duration = Duration::from_millis(2);
 
 /// Waits for the calls of its batch, then for a slot and for the resources.
-pub(crate) async fn admit(host: &HostInner, call: &mut PipelineCall, way: CallMode) -> StageExit {
+pub(crate) async fn admit(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: CallRunKind,
+) -> StageExit {
     let began = Instant::now();
     if let Err(ending) = turn::await_turn(host, call, way).await {
         call.progress.queued += began.elapsed();
@@ -98,7 +102,7 @@ pub(crate) async fn admit(host: &HostInner, call: &mut PipelineCall, way: CallMo
 pub(crate) fn look_ahead(
     host: &HostInner,
     call: &PipelineCall,
-) -> Option<Result<SchedulingOutlook, QueueFull>> {
+) -> Option<Result<SchedulerSnapshot, QueueFull>> {
     let effects = call.findings.effects.as_ref()?;
     let resolved = call.findings.resolved.as_ref()?;
     (!effects.unscheduled).then(|| {

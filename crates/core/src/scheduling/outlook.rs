@@ -19,7 +19,7 @@ const TOLD_CALLS: usize = 8;
 
 /// The scheduler as a call would find it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SchedulingOutlook {
+pub struct SchedulerSnapshot {
     /// The slots of the host.
     pub host: SlotUse,
     /// The slots of the call's session.
@@ -172,7 +172,7 @@ impl SlotUse {
     }
 }
 
-pub(super) fn of(table: &SchedulerTable, need: &AdmissionNeeds) -> SchedulingOutlook {
+pub(super) fn of(table: &SchedulerTable, need: &AdmissionNeeds) -> SchedulerSnapshot {
     let waits_for = reasons(table, need);
     let refused = if waits_for.is_empty() {
         None
@@ -186,7 +186,7 @@ pub(super) fn of(table: &SchedulerTable, need: &AdmissionNeeds) -> SchedulingOut
         },
         slots: table.slots_of(bound),
     };
-    SchedulingOutlook {
+    SchedulerSnapshot {
         host: table.host_slots(),
         session: table.session_slots(&need.session),
         queue: table.queue_slots(),

@@ -41,7 +41,7 @@ pub(super) enum RedirectPolicy {
 pub(super) struct HttpResponseHead {
     pub(super) response: Response,
     pub(super) target: HttpTarget,
-    pub(super) hops: Vec<RedirectHop>,
+    pub(super) hops: Vec<FollowedRedirect>,
     /// Why the last answer, although a redirect, was not followed.
     pub(super) stopped_because: Option<String>,
 }
@@ -49,7 +49,7 @@ pub(super) struct HttpResponseHead {
 /// A redirect that was followed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Hop")]
-pub(super) struct RedirectHop {
+pub(super) struct FollowedRedirect {
     /// The status that said so.
     pub(super) status: u16,
     /// Where it led.
@@ -64,7 +64,7 @@ pub(super) async fn run(
     deadline: HttpExchangeDeadline,
     context: &CallContext,
 ) -> Result<HttpResponseHead, HttpError> {
-    let mut hops: Vec<RedirectHop> = Vec::new();
+    let mut hops: Vec<FollowedRedirect> = Vec::new();
     let mut seen: HashSet<(Method, Url)> = HashSet::new();
     loop {
         seen.insert((outgoing.method.clone(), outgoing.target.url.clone()));
@@ -97,7 +97,7 @@ pub(super) async fn run(
                 to,
             });
         }
-        hops.push(RedirectHop {
+        hops.push(FollowedRedirect {
             status: response.status().as_u16(),
             to: to.clone(),
         });
@@ -175,7 +175,7 @@ async fn send(
 }
 
 /// An error at this hop: behind a redirect it says so.
-fn later(error: HttpError, hops: &[RedirectHop]) -> HttpError {
+fn later(error: HttpError, hops: &[FollowedRedirect]) -> HttpError {
     match hops {
         [] => error,
         [..] => HttpError::Redirected(Box::new(error)),

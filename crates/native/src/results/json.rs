@@ -13,7 +13,7 @@ const ELEMENT_BYTES: u64 = 4 << 20;
 
 /// What a pointer leads to.
 #[derive(Debug, PartialEq)]
-pub(super) enum JsonPointerValue {
+pub(super) enum JsonValueExcerpt {
     /// Neither a list nor an object.
     Scalar(Value),
     /// Elements of a list, and how many there are in all.
@@ -59,7 +59,7 @@ pub(super) fn find(
     pointer: &str,
     range: Range<u64>,
     budget: usize,
-) -> Result<JsonPointerValue, PointerError> {
+) -> Result<JsonValueExcerpt, PointerError> {
     let parts = parts(pointer)?;
     let state = JsonSearchState {
         bound,
@@ -95,7 +95,7 @@ pub(super) fn find(
 
 /// What the search came to. Set once; the parser is then stopped with an error that nobody is shown.
 enum JsonSearchEnd {
-    Found(JsonPointerValue),
+    Found(JsonValueExcerpt),
     Nothing(String),
 }
 
@@ -135,7 +135,7 @@ impl<'de> DeserializeSeed<'de> for JsonPathDescent<'_> {
 impl JsonPathDescent<'_> {
     fn scalar<E: serde::de::Error>(self, value: Value) -> Result<(), E> {
         Err(self.state.stop(match self.path.first() {
-            None => JsonSearchEnd::Found(JsonPointerValue::Scalar(value)),
+            None => JsonSearchEnd::Found(JsonValueExcerpt::Scalar(value)),
             Some(part) => {
                 JsonSearchEnd::Nothing(format!("a plain value stands where `{part}` is looked for"))
             }
@@ -288,7 +288,7 @@ fn shown_list<'de, A: SeqAccess<'de>>(
         }
         shelf.length += 1;
     }
-    Err(state.stop(JsonSearchEnd::Found(JsonPointerValue::List {
+    Err(state.stop(JsonSearchEnd::Found(JsonValueExcerpt::List {
         shown,
         length: shelf.length,
     })))
@@ -317,7 +317,7 @@ fn shown_object<'de, A: MapAccess<'de>>(
         }
         shelf.length += 1;
     }
-    Err(state.stop(JsonSearchEnd::Found(JsonPointerValue::Object {
+    Err(state.stop(JsonSearchEnd::Found(JsonValueExcerpt::Object {
         shown,
         length: shelf.length,
     })))
@@ -327,13 +327,13 @@ fn shown_object<'de, A: MapAccess<'de>>(
 mod tests {
     use serde_json::{Map, Value, json};
 
-    use super::{JsonPointerValue, PointerError, ResultReadBound, find};
+    use super::{JsonValueExcerpt, PointerError, ResultReadBound, find};
 
     fn at(
         json: &str,
         pointer: &str,
         range: std::ops::Range<u64>,
-    ) -> Result<JsonPointerValue, PointerError> {
+    ) -> Result<JsonValueExcerpt, PointerError> {
         find(
             json.as_bytes(),
             &ResultReadBound::default(),
@@ -346,9 +346,9 @@ mod tests {
     fn check(json: &str, pointer: &str, expected: &Value) {
         let found = at(json, pointer, 0..10).unwrap();
         let value = match found {
-            JsonPointerValue::Scalar(value) => value,
-            JsonPointerValue::List { shown, .. } => Value::Array(shown),
-            JsonPointerValue::Object { shown, .. } => Value::Object(shown),
+            JsonValueExcerpt::Scalar(value) => value,
+            JsonValueExcerpt::List { shown, .. } => Value::Array(shown),
+            JsonValueExcerpt::Object { shown, .. } => Value::Object(shown),
         };
         assert_eq!(&value, expected, "{pointer} in {json}");
     }
@@ -383,18 +383,18 @@ mod tests {
         let list = Value::from((0..100).collect::<Vec<u32>>()).to_string();
         assert_eq!(
             at(&list, "", 10..12).unwrap(),
-            JsonPointerValue::List {
+            JsonValueExcerpt::List {
                 shown: vec![json!(10), json!(11)],
                 length: 100
             }
         );
         let long = Value::from(vec!["y".repeat(300); 10]).to_string();
-        let JsonPointerValue::List { shown, length } = at(&long, "", 0..10).unwrap() else {
+        let JsonValueExcerpt::List { shown, length } = at(&long, "", 0..10).unwrap() else {
             panic!("a list")
         };
         assert_eq!((shown.len(), length), (3, 10));
         let object: Map<String, Value> = (0..50).map(|n| (format!("k{n:02}"), json!(n))).collect();
-        let JsonPointerValue::Object { shown, length } =
+        let JsonValueExcerpt::Object { shown, length } =
             at(&Value::Object(object).to_string(), "", 5..7).unwrap()
         else {
             panic!("an object")

@@ -15,7 +15,7 @@ use toolpost_processes::{Workspace, on_worker};
 
 use super::{
     PIECE_BYTES, SHOWN_BYTES, check_ref, declare, effects, failed, invalid, is_text,
-    json::{self, JsonPointerValue},
+    json::{self, JsonValueExcerpt},
     open,
     reader::ResultReader,
 };
@@ -152,7 +152,7 @@ impl ReadResultTool {
     }
 }
 
-fn pointed_at(found: JsonPointerValue, first: u64) -> Result<KeptResultPart, ToolFailure> {
+fn pointed_at(found: JsonValueExcerpt, first: u64) -> Result<KeptResultPart, ToolFailure> {
     let elements = |value: Value, shown: usize, length: u64, kind| {
         let shown = shown as u64;
         let text = serde_json::to_string_pretty(&value)?;
@@ -168,15 +168,15 @@ fn pointed_at(found: JsonPointerValue, first: u64) -> Result<KeptResultPart, Too
         })
     };
     match found {
-        JsonPointerValue::List { shown, length } => {
+        JsonValueExcerpt::List { shown, length } => {
             let count = shown.len();
             elements(Value::Array(shown), count, length, "array")
         }
-        JsonPointerValue::Object { shown, length } => {
+        JsonValueExcerpt::Object { shown, length } => {
             let count = shown.len();
             elements(Value::Object(shown), count, length, "object")
         }
-        JsonPointerValue::Scalar(value) => {
+        JsonValueExcerpt::Scalar(value) => {
             let kind = match &value {
                 Value::String(_) => "string",
                 Value::Number(_) => "number",

@@ -112,14 +112,14 @@ impl ProcessRunSummary {
 }
 
 /// Where the output is that is not shown.
-enum HiddenOutput {
+enum UnshownOutputPlace {
     /// Kept as a result of the call.
     Kept(ArtifactId),
     /// With what is left of the process, as long as the session lasts.
     OfProcess(String),
 }
 
-impl HiddenOutput {
+impl UnshownOutputPlace {
     /// The call that shows what was cut.
     fn read_on(&self, cut: &OutputOmission) -> String {
         match (self, cut.line) {
@@ -200,13 +200,13 @@ impl FinishedProcessRun<'_> {
             None
         };
         let rest = output.cut.as_ref().map(|_| match &kept {
-            Some(kept) => HiddenOutput::Kept(kept.about.id),
+            Some(kept) => UnshownOutputPlace::Kept(kept.about.id),
             None => {
                 let log = Arc::clone(&self.log);
                 let sandbox = self.process.applied().clone();
                 let entry = ProcessEntry::ended(context, origin, log, sandbox, (ended, duration));
                 processes.keep(context.session_id(), Arc::clone(&entry));
-                HiddenOutput::OfProcess(entry.id.clone())
+                UnshownOutputPlace::OfProcess(entry.id.clone())
             }
         });
         let text = output.text(|cut| {
@@ -238,13 +238,13 @@ impl FinishedProcessRun<'_> {
     fn facts(
         &self,
         output: &OutputExcerpt,
-        rest: Option<HiddenOutput>,
+        rest: Option<UnshownOutputPlace>,
         refusal: Option<SandboxRefusal>,
     ) -> ProcessRunReport {
         let (kept, process_id) = match rest {
             None => (None, None),
-            Some(HiddenOutput::Kept(id)) => (Some(id), None),
-            Some(HiddenOutput::OfProcess(id)) => (None, Some(id)),
+            Some(UnshownOutputPlace::Kept(id)) => (Some(id), None),
+            Some(UnshownOutputPlace::OfProcess(id)) => (None, Some(id)),
         };
         let ended = self.end.ended;
         let by_itself = self.end.stopped.is_none();

@@ -140,7 +140,7 @@ struct PathWalk<'w> {
     /// Where the walk began, or began again.
     root: usize,
     /// The directories beneath that root down to where the walk stands.
-    came_through: Vec<PathWalkLevel>,
+    came_through: Vec<PathLookupLevel>,
     /// Where the walk stands, absolute.
     path: PathBuf,
     /// Steps still to go, the next one last.
@@ -152,7 +152,7 @@ struct PathWalk<'w> {
     followed: Option<FollowedLink>,
 }
 
-struct PathWalkLevel {
+struct PathLookupLevel {
     dir: Dir,
     /// The directory is itself one of the roots, whatever name led here.
     root: Option<usize>,
@@ -297,7 +297,7 @@ impl PathWalk<'_> {
                         .ok()
                         .and_then(|stat| self.workspace.root_that_is(&stat)),
                 };
-                self.came_through.push(PathWalkLevel { dir, root });
+                self.came_through.push(PathLookupLevel { dir, root });
                 self.path.push(name);
                 Ok(())
             }

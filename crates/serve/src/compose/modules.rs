@@ -67,13 +67,13 @@ pub enum ModulesError {
 }
 
 /// Is told which module is at which step.
-pub type ModuleProgress = Box<dyn FnMut(&ModuleId, ModuleSetupProgress) + Send>;
+pub type ModuleSetupListener = Box<dyn FnMut(&ModuleId, ModuleSetupProgress) + Send>;
 
 /// What modules get beside the configuration.
 #[derive(Default)]
 pub struct ModulesHandover {
     /// Is told what goes on while modules are fetched and their packages installed.
-    pub progress: Option<ModuleProgress>,
+    pub progress: Option<ModuleSetupListener>,
 }
 
 /// What a configuration's modules come to.

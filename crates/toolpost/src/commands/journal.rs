@@ -38,7 +38,7 @@ enum JournalCommand {
     /// The newest records
     Tail(tail::TailArgs),
     /// Calls by tool, caller, outcome, time or words in them, newest first
-    Search(search::SearchArgs),
+    Search(search::JournalSearchArgs),
     /// One call: its stages, decision, timing and result
     Show(JournalShowArgs),
     /// The record as lines for other programs: all of it, a session, a time, a call

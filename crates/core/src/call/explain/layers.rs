@@ -16,7 +16,7 @@ use crate::{
     invocation::{CallDeadline, MatchedBy, PipelineCall, ResolvedTool, patience},
     permission::{Account, ConsideredRule},
     record::{blobs::StoragePlace, persist},
-    scheduling::SchedulingOutlook,
+    scheduling::SchedulerSnapshot,
 };
 
 /// What each layer has to say. One that the call did not come to says nothing.
@@ -168,7 +168,7 @@ pub struct SchedulingExplanation {
     pub unscheduled: bool,
     /// The scheduler as the call would find it now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub now: Option<SchedulingOutlook>,
+    pub now: Option<SchedulerSnapshot>,
     /// Why it could never have a turn from here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use toolpost_model::{Behavior, DelegatedVote, Effects, ObservableInput, PermissionMode, RuleRef};
 
 use crate::{
-    call::CallMode,
+    call::CallRunKind,
     execution::deadline,
     hooks,
     host::HostInner,
@@ -36,7 +36,7 @@ pub(crate) async fn ask_authorities(
     effects: &Effects,
     mode: PermissionMode,
     delegations: &[Delegation],
-    way: CallMode,
+    way: CallRunKind,
 ) -> Result<Vec<DelegatedVote>, CallEnding> {
     let (Some(resolved), Some(input)) = (&call.findings.resolved, &call.inputs.observable) else {
         return Err(result::internal(
@@ -49,7 +49,7 @@ pub(crate) async fn ask_authorities(
         input,
         effects: call.live.redactor().effects(effects),
         mode,
-        is_dry_run: way == CallMode::Dry,
+        is_dry_run: way == CallRunKind::Dry,
     };
     // An authority that no rule names is not asked: the engine then denies.
     let named = delegations

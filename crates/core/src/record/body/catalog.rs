@@ -44,7 +44,7 @@ pub struct CatalogBody<D = Vec<DeclaredTool>> {
 /// Body of `surface`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Surface")]
-pub struct SurfaceBody {
+pub struct SurfaceRecordBody {
     /// What calls name it by.
     // It is made of everything below.
     #[schemars(with = "String")]
@@ -83,7 +83,7 @@ pub struct BlockedTool {
     pub reason: HiddenReason,
 }
 
-impl SurfaceBody {
+impl SurfaceRecordBody {
     pub(crate) fn of(surface: &Surface) -> Self {
         let mut body = Self {
             surface_id: surface.id().clone(),
@@ -130,7 +130,7 @@ pub struct CatalogOnRecord {
     pub from: u64,
 }
 
-/// The members of a [`CatalogBody`] or a [`SurfaceBody`] that tell which records belong together: without the tools.
+/// The members of a [`CatalogBody`] or a [`SurfaceRecordBody`] that tell which records belong together: without the tools.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct RestatableHead {

@@ -96,7 +96,7 @@ enum JournalLineBody {
     /// What can be called.
     Catalog(body::CatalogBody),
     /// Who sees what of it.
-    Surface(body::SurfaceBody),
+    Surface(body::SurfaceRecordBody),
     /// A session was shown deferred tools.
     Discovered(body::DiscoveryBody),
     /// A call was acknowledged before its end.

@@ -8,7 +8,7 @@ use toolpost_model::{
 
 use super::{GivenCall, ReplayMiss, ReplayPace};
 use crate::{
-    call::{CallMode, StageExit, lost_its_way},
+    call::{CallRunKind, StageExit, lost_its_way},
     host::HostInner,
     invocation::{
         PipelineCall, micros,
@@ -19,7 +19,11 @@ use crate::{
 };
 
 /// Finds the recorded answer.
-pub(crate) async fn answer(host: &HostInner, call: &mut PipelineCall, way: CallMode) -> StageExit {
+pub(crate) async fn answer(
+    host: &HostInner,
+    call: &mut PipelineCall,
+    way: CallRunKind,
+) -> StageExit {
     let Some(player) = &host.record.replay else {
         return lost_its_way();
     };

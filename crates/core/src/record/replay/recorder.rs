@@ -13,7 +13,7 @@ use crate::{
     record::{
         body::{
             CallRecordBody, CallRequestBody, CatalogBody, HostStartBody, RecordBodyMember,
-            SessionOpenedBody, SurfaceBody,
+            SessionOpenedBody, SurfaceRecordBody,
         },
         declared::DeclaredTool,
         journal::{Record, RecordKind, StoredRecord},
@@ -26,12 +26,12 @@ pub struct Recorder {
     /// `None`: every session.
     wanted: Option<SessionId>,
     version: String,
-    catalog: CassetteCatalog,
+    catalog: LatestRecordedCatalog,
     /// The catalog as it was when the last call ended, where it changed since.
     last_used: Option<Vec<DeclaredTool>>,
     /// Whether the catalog was used as it is now.
     in_use: bool,
-    surfaces: HashMap<SurfaceId, SurfaceBody>,
+    surfaces: HashMap<SurfaceId, SurfaceRecordBody>,
     /// Tools that a rule or the mode kept from the callers.
     denied: HashSet<ToolId>,
     /// Tools that some caller saw. Empty where that is not on record.
@@ -63,7 +63,7 @@ impl Recorder {
         Self {
             wanted: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            catalog: CassetteCatalog::default(),
+            catalog: LatestRecordedCatalog::default(),
             last_used: None,
             in_use: false,
             surfaces: HashMap::new(),
@@ -182,7 +182,7 @@ impl Recorder {
     }
 
     fn take_surface(&mut self, record: &Record) {
-        let Ok(body) = record.read_body::<SurfaceBody>() else {
+        let Ok(body) = record.read_body::<SurfaceRecordBody>() else {
             return;
         };
         self.surfaces.insert(body.surface_id.clone(), body);
@@ -280,13 +280,13 @@ fn heard(milestone: &Milestone) -> CassetteEvent {
 
 /// What the newest catalog records say.
 #[derive(Default)]
-struct CassetteCatalog {
+struct LatestRecordedCatalog {
     tools: Vec<DeclaredTool>,
     /// Pieces of a catalog that was not told to its end yet.
     begun: Vec<DeclaredTool>,
 }
 
-impl CassetteCatalog {
+impl LatestRecordedCatalog {
     fn take(&mut self, body: CatalogBody) {
         // A host may have died between two pieces, and what it began then counts for nothing.
         if body.part <= 1 {

@@ -4,7 +4,7 @@ use toolpost_model::{ErrorClass, Outcome};
 
 use super::{BatchCallEnd, BatchMember, BatchTurn};
 use crate::{
-    call::CallMode,
+    call::CallRunKind,
     host::HostInner,
     invocation::{
         CancelReason, PipelineCall, RecordedResult,
@@ -33,7 +33,7 @@ pub(crate) fn join(call: &PipelineCall) -> Result<Option<BatchMember>, CallEndin
 pub(crate) async fn await_turn(
     host: &HostInner,
     call: &mut PipelineCall,
-    way: CallMode,
+    way: CallRunKind,
 ) -> Result<(), CallEnding> {
     let Some(mut changes) = call.turn.member.as_ref().map(BatchMember::changes) else {
         return Ok(());

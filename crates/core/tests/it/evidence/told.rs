@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolpost_core::{
     CallRequest, CatalogBody, Host, Journal as _, KnownSecrets, MemoryJournal, RecordKind,
-    SurfaceBody,
+    SurfaceRecordBody,
 };
 use toolpost_model::{
     BoxFuture, ContentDigest, Declaration, DynTool, EffectOrigin, ModelInput, Principal,
@@ -184,7 +184,7 @@ async fn while_a_host_runs_only_what_changed_is_told() {
     }
     assert_eq!(told[2].digest, first.digest, "it is what it was");
 
-    let surfaces: Vec<SurfaceBody> = bodies(&host.journal, RecordKind::Surface).await;
+    let surfaces: Vec<SurfaceRecordBody> = bodies(&host.journal, RecordKind::Surface).await;
     assert_eq!(surfaces.len(), 2, "a known surface is not told again");
     assert_eq!(
         (surfaces[0].catalog, surfaces[1].catalog),
@@ -227,7 +227,7 @@ async fn surfaces_have_the_same_id_in_every_life_and_each_life_tells_those_it_us
             .await;
         }
     }
-    let told: Vec<SurfaceBody> = bodies(&journal, RecordKind::Surface).await;
+    let told: Vec<SurfaceRecordBody> = bodies(&journal, RecordKind::Surface).await;
     let ids: Vec<&str> = told.iter().map(|body| body.surface_id.as_str()).collect();
     assert_eq!(ids.len(), 4, "two kinds of session, two lives: {ids:?}");
     assert_eq!((ids[0], ids[1]), (ids[2], ids[3]));

@@ -25,7 +25,7 @@ const ENTRIES: u64 = 5000;
 
 /// What the code is doing with files.
 #[derive(Default)]
-pub(super) struct CodeFileBuffers {
+pub(super) struct CodeRunFiles {
     /// Read by `open`, waiting for the `read` that follows.
     opened: Option<(String, String)>,
     /// The file written last, as it should be now.

@@ -14,7 +14,7 @@ use monty_types::{
 use serde_json::{Map, Value};
 
 use super::{
-    files::{CodeFileBuffers, OsCallRefusal},
+    files::{CodeRunFiles, OsCallRefusal},
     outlet::CodeHostConnection,
     value::{NotJson, to_json, to_python},
 };
@@ -42,7 +42,7 @@ pub(super) fn run(outlet: &mut CodeHostConnection, order: RunOrder) -> CodeRunEn
         next_id: 0,
         pending: HashMap::new(),
         arrived: Vec::new(),
-        files: CodeFileBuffers::default(),
+        files: CodeRunFiles::default(),
     };
     let ended = run.drive(order);
     let ended = match (ended, run.flush_files()) {
@@ -62,7 +62,7 @@ pub(super) struct InterpreterRun<'a> {
     /// Calls whose answers come later: our request, and the interpreter's name of the call.
     pending: HashMap<u32, u32>,
     arrived: Vec<(u32, CodeRequestAnswer)>,
-    pub(super) files: CodeFileBuffers,
+    pub(super) files: CodeRunFiles,
 }
 
 type InterpreterStepResult = Result<RunProgress, MontyException>;

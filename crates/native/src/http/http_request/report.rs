@@ -18,7 +18,7 @@ use toolpost_processes::{Credential, HttpTarget};
 use super::super::{
     body::HttpResponseBody,
     charset,
-    exchange::{RedirectHop, media_type},
+    exchange::{FollowedRedirect, media_type},
 };
 use crate::files::SavedFile;
 
@@ -58,7 +58,7 @@ pub(super) struct RequestResult {
     url: String,
     /// The redirects that were followed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    redirects: Vec<RedirectHop>,
+    redirects: Vec<FollowedRedirect>,
     /// The headers. Values of cookies are left out.
     headers: BTreeMap<String, String>,
     /// What the answer says its body is.
@@ -98,7 +98,7 @@ impl<'c> HttpResponseReport<'c> {
     pub(super) fn new(
         response: &Response,
         target: &HttpTarget,
-        hops: Vec<RedirectHop>,
+        hops: Vec<FollowedRedirect>,
         stopped_because: Option<String>,
         credential: Option<&'c Credential>,
     ) -> Self {
@@ -109,7 +109,7 @@ impl<'c> HttpResponseReport<'c> {
         notes.extend(stopped_because.map(|because| scrubber.text(&because)));
         let redirects = hops
             .into_iter()
-            .map(|hop| RedirectHop {
+            .map(|hop| FollowedRedirect {
                 to: scrubber.text(&hop.to),
                 ..hop
             })

@@ -21,7 +21,7 @@ const PAGE: usize = 500;
 const AROUND: usize = 50;
 
 #[derive(Args)]
-pub(super) struct SearchArgs {
+pub(super) struct JournalSearchArgs {
     /// Words that all stand in the arguments or the result, in any case
     #[arg(long, value_name = "WORDS")]
     text: Option<String>,
@@ -37,7 +37,7 @@ pub(super) struct SearchArgs {
     place: PlaceArgs,
 }
 
-pub(super) fn run(arguments: &SearchArgs) -> anyhow::Result<CliExit> {
+pub(super) fn run(arguments: &JournalSearchArgs) -> anyhow::Result<CliExit> {
     let reader = open(&settings::locate(&arguments.place)?)?;
     let words = JournalSearchWords::of(arguments.text.as_deref().unwrap_or_default());
     let head = reader.head()?;

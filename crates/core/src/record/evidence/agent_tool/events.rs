@@ -8,7 +8,7 @@ use super::{RecordingHost, moment, push, story::CallEvidence, words};
 use crate::{
     invocation::Milestone,
     record::{
-        body::{DiscoveryBody, SessionOpenedBody, SurfaceBody, VerdictBody},
+        body::{DiscoveryBody, SessionOpenedBody, SurfaceRecordBody, VerdictBody},
         declared::DeclaredTool,
         journal::StoredRecord,
     },
@@ -112,7 +112,7 @@ pub(super) fn removed(
 
 pub(super) fn surface(
     row: &StoredRecord,
-    surface: &SurfaceBody,
+    surface: &SurfaceRecordBody,
     life: &RecordingHost,
     lines: &mut Vec<String>,
 ) {

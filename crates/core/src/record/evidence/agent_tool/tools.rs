@@ -12,7 +12,7 @@ use toolpost_model::{
 
 use super::{ExportError, RecordingHost, events, push, read, words};
 use crate::record::{
-    body::{CatalogBody, RecordBodyMember, SurfaceBody},
+    body::{CatalogBody, RecordBodyMember, SurfaceRecordBody},
     declared::{DeclaredTool, ToolTerms},
     journal::StoredRecord,
 };
@@ -88,7 +88,7 @@ impl DeclaredToolTable {
     pub(super) fn surface(
         &self,
         row: &StoredRecord,
-        surface: &SurfaceBody,
+        surface: &SurfaceRecordBody,
         life: &RecordingHost,
         told: &mut HashSet<String>,
         lines: &mut Vec<String>,

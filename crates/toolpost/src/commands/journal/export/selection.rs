@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use anyhow::bail;
-use toolpost_core::{RecordKind, StandsOn, StoredRecord, SurfaceBody};
+use toolpost_core::{RecordKind, StandsOn, StoredRecord, SurfaceRecordBody};
 use toolpost_model::{InvocationId, SessionId, SurfaceId};
 use toolpost_store::JournalReader;
 
@@ -167,7 +167,7 @@ impl ExportSelectionBuilder {
         self.sessions.extend(row.record.session_id.clone());
         let Some(id) = row.record.invocation_id else {
             if row.record.kind == RecordKind::Surface {
-                let body: SurfaceBody = row.record.read_body()?;
+                let body: SurfaceRecordBody = row.record.read_body()?;
                 self.surfaces.insert(body.surface_id);
             }
             return Ok(());
