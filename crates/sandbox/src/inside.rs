@@ -130,9 +130,11 @@ fn join(order: &LaunchOrder) -> bool {
 }
 
 fn take_order() -> Result<(OwnedFd, LaunchOrder, Option<OwnedFd>), Errno> {
+    // The host can inherit any descriptor, of a service manager or of `make`, and pass it on by mistake. All of them are
+    // closed before the control socket gets its number: with an inherited descriptor 3 the socket would be 4, and closing
+    // from 4 on would close the socket itself.
+    sys::close_from(3)?;
     let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
-    // Whatever the host had open by mistake; the control socket is the lowest free one.
-    sys::close_from(4)?;
     let mut passed = None;
     let mut head = [0; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

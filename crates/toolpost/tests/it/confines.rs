@@ -1,6 +1,8 @@
 //! Flags and credentials that decide how far tools may reach.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, process::Stdio};
+
+use serde_json::Value;
 
 use super::home::Home;
 
@@ -136,4 +138,43 @@ fn a_host_does_not_start_without_its_credentials() {
         "{}",
         ran.stderr
     );
+}
+
+/// Service managers, `make` and agents start programs with more descriptors open than the standard three.
+#[test]
+fn a_host_that_inherits_descriptors_confines_commands_and_passes_none_on() {
+    let home = Home::new();
+    let result = |descriptors: &str| {
+        let script = format!("exec \"$0\" \"$@\" {descriptors}");
+        let toolpost = home.command(&[]).get_program().to_owned();
+        let call = [
+            "call",
+            "shell",
+            "command=ls /proc/self/fd",
+            "--allow",
+            "shell",
+            "--json",
+        ];
+        let mut command = home.command(&[]);
+        let mut bash = std::process::Command::new("/bin/bash");
+        bash.args(["-c", &script]).arg(toolpost).args(call);
+        bash.env_clear().current_dir(home.workspace());
+        for (name, value) in command.stdin(Stdio::null()).get_envs() {
+            bash.env(name, value.unwrap());
+        }
+        let output = bash.stdin(Stdio::null()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        serde_json::from_slice::<Value>(&output.stdout).unwrap_or_else(|_| panic!("{stderr}"))
+    };
+    let usual = result("");
+    assert_eq!(usual["outcome"], "succeeded", "{usual}");
+    for descriptors in [
+        "3</dev/null",
+        "3</dev/null 4</dev/null 9</dev/null",
+        "7</dev/null",
+    ] {
+        let found = result(descriptors);
+        assert_eq!(found["content"], usual["content"], "{descriptors}: {found}");
+        assert_eq!(found["sandbox"], usual["sandbox"], "{descriptors}");
+    }
 }
