@@ -1,8 +1,8 @@
-//! A capability of one's own beside the host's tools: a board of notes that every agent of the host shares. Run it,
-//! and talk to it as an A2E agent would:
+//! Your own capability beside the host's tools: a board of notes that every agent of the host shares. Run it, and
+//! connect to it with an A2E agent:
 //!
 //!     cargo run -p toolpost-examples --bin a2e-capability
-#![expect(clippy::print_stdout, reason = "an example tells where it listens")]
+#![expect(clippy::print_stdout, reason = "the example prints its address")]
 
 use std::{error::Error, time::Duration};
 
@@ -38,7 +38,7 @@ impl Notes {
     }
 }
 
-/// An answer; which request it answers is filled in by the host.
+/// An answer. The host adds the id of the request.
 fn answer(kind: &str, name: &str, value: Value) -> CapabilityResponse {
     let fields = Map::from_iter([(name.to_owned(), value)]);
     CapabilityResponse::with(Body::Other(OtherBody {

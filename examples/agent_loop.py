@@ -10,13 +10,13 @@ def send(url, headers, body=None):
     request = urllib.request.Request(url, body and body.encode(), {"Content-Type": "application/json", **headers})
     try:
         return json.load(urllib.request.urlopen(request, timeout=120))
-    except urllib.error.HTTPError as refusal:  # a denial is a result too: the model should read it
+    except urllib.error.HTTPError as refusal:  # a denial is a result too, for the model to read
         return json.load(refusal)
 
-def call(id, tool, arguments):  # runs a tool and gives its text for the model
+def call(id, tool, arguments):  # runs a tool and returns its text for the model
     known = {"Authorization": f"Bearer {token}", "Idempotency-Key": str(uuid.uuid4()), "Toolpost-Call-Id": id}
     result = send(f"{host}/tools/{tool}/call", known, arguments)
-    while "outcome" not in result:  # a person is being asked: the call runs after a yes
+    while "outcome" not in result:  # the call waits for approval, and runs after a yes
         result = send(f"{host}/invocations/{result['invocation_id']}?wait=50", known).get("result", result)
     print(tool, arguments, result["outcome"], result["invocation_id"], file=sys.stderr)
     texts = [piece["text"] for piece in result["content"] if piece["type"] == "text"]

@@ -1,4 +1,4 @@
-//! Two Amplifier modules in Rust, served over HTTP: one brings tools for notes, the other looks at calls.
+//! Two Amplifier modules in Rust, served over HTTP: the first brings tools for notes, the second observes calls.
 #![expect(
     clippy::print_stdout,
     reason = "the address and the token are what this program prints"
@@ -16,7 +16,7 @@ use toolpost_config::{HostConfig, HttpConfig};
 use toolpost_model::{BoxFuture, EffectClass};
 use toolpost_serve::{RustModule, RustModules, Server};
 
-/// What the two tools share. Each session mounts the module anew, so each has notes of its own.
+/// The notes that both tools share. Each session mounts the module anew, so each session has its own notes.
 type Notes = Arc<Mutex<Vec<String>>>;
 
 struct AddNote {
@@ -104,7 +104,7 @@ async fn mount_notes(
     Ok(MountReturn::Nothing)
 }
 
-/// The module that looks at calls: notes lose the blanks around them, and what looks like a password is refused.
+/// The module with the hook: it trims the text of notes, and refuses notes with a password.
 async fn mount_guard(
     coordinator: Coordinator,
     _: Map<String, Value>,
@@ -130,7 +130,7 @@ async fn mount_guard(
     Ok(MountReturn::Nothing)
 }
 
-/// Both modules. `most` is how many notes a session may have.
+/// Both modules. `most` is the limit of notes in a session.
 fn modules(most: u64) -> RustModules {
     let config = Map::from_iter([("most".to_owned(), json!(most))]);
     let notes = RustModule::tool("tool-notes", mount_notes).config(config);
@@ -142,7 +142,7 @@ fn modules(most: u64) -> RustModules {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // Port 0 takes any that is free. Without a data directory the record is in memory and the token is new.
+    // Port 0 takes any free port. Without a data directory the record is in memory and the token is new.
     let http = HttpConfig {
         listen: ([127, 0, 0, 1], 0).into(),
         ..HttpConfig::default()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A stand-in for a model, so that the agent loop can be tried without one.
+"""A stand-in for a model, to try the agent loop without one.
 
-Speaks the chat completions form of OpenAI and the messages form of Anthropic, as far as tools need it, and
-plays one script: list the directory, read the first file in the list, say how the file ends. Each turn follows
-from what the loop sent back, and a conversation that a real endpoint would refuse is refused here too.
+It serves the chat completions form of OpenAI and the messages form of Anthropic, as far as tools need it, and
+plays one script: list the directory, read the first file in the list, quote the last line of the file. Each turn
+follows from the results of the loop. It refuses conversations that a real endpoint would refuse.
 """
 import argparse
 import json
@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Refused(Exception):
-    """What a real endpoint would answer with status 400."""
+    """A request that a real endpoint would refuse with status 400."""
 
 
 def expect(holds, complaint):
@@ -26,7 +26,7 @@ def next_turn(results):
     if len(results) == 1:
         files = [line for line in results[0].splitlines() if line and not line.endswith("/")]
         return (("read_file", {"path": files[0]}), None) if files else (None, "There is no file to read.")
-    # A line comes with its number and a tab in front.
+    # Each line begins with its number and a tab.
     _, _, last = results[1].splitlines()[-1].partition("\t")
     return None, f"The file ends with: {last}"
 
@@ -98,7 +98,7 @@ class Endpoint(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_):
-        """Says nothing: the loop tells what happens."""
+        """Logs nothing: the loop prints its calls."""
 
 
 if __name__ == "__main__":

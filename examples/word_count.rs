@@ -1,4 +1,4 @@
-//! A tool of one's own: a closure over a typed argument struct, served over HTTP.
+//! Your own tool: a closure over a typed argument struct, served over HTTP.
 #![expect(
     clippy::print_stdout,
     reason = "the address and the token are what this program prints"
@@ -41,7 +41,7 @@ fn word_count() -> Result<impl Tool, ToolIdError> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // Port 0 takes any that is free. Without a data directory the record is in memory and the token is new.
+    // Port 0 takes any free port. Without a data directory the record is in memory and the token is new.
     let http = HttpConfig {
         listen: ([127, 0, 0, 1], 0).into(),
         ..HttpConfig::default()

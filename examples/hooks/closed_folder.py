@@ -1,7 +1,7 @@
 """A guard: stops calls that would write into a folder of the workspace.
 
 Usage in the configuration: command: [python3, ./closed_folder.py, FOLDER]
-The host starts it in the workspace, so that paths mean the same here as to the tools.
+The host starts it in the workspace, so relative paths mean the same here as in the tools.
 """
 
 import json
@@ -10,7 +10,7 @@ import sys
 
 
 def written_paths(tool, arguments):
-    """What a call of a native file tool would write."""
+    """The paths that a call of a native file tool would write."""
     if tool == "move_file":
         return [arguments["from"], arguments["to"]]
     if tool == "apply_patch":
@@ -19,7 +19,7 @@ def written_paths(tool, arguments):
 
 
 def paths_of_patch(patch):
-    """The files that the headers of a patch name, in both of the forms that the tool takes."""
+    """The files that the headers of a patch name, in both forms that the tool accepts."""
     markers = ("--- a/", "+++ b/", "--- ", "+++ ", "rename from ", "rename to ")
     begin = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
     for line in patch.splitlines():
@@ -35,7 +35,7 @@ def main():
     for path in written_paths(call["tool"]["name"], call["arguments"]):
         real = os.path.realpath(path)
         if real == closed or real.startswith(closed + os.sep):
-            # Exit code 2 stops the call, and the model is told what stands on standard error.
+            # Exit code 2 stops the call. The model gets the text on standard error.
             print(f"`{path}` lies in `{sys.argv[1]}`, which a build step writes: change its source instead",
                   file=sys.stderr)
             return 2

@@ -1,5 +1,5 @@
 #!/bin/sh
-# An observer: appends each call, as the host tells it, to a file. One call is one line of JSON.
+# An observer: appends the host's JSON for each call to a file. One call is one line.
 # Usage in the configuration: command: [sh, ./log.sh, FOLDER], writable: [FOLDER]
 set -eu
 exec 9>>"$1/calls.jsonl"

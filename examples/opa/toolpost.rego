@@ -4,7 +4,7 @@ import rego.v1
 
 default decision := {"decision": "ask", "reason": "the policy has no rule for this call"}
 
-# The host has read the command: it names the rules that match, wherever the push stands in the text.
+# The host has parsed the command. `input.rules` lists the matching rules, wherever the push stands in the text.
 is_push if "delegate opa shell(git push *)" in input.rules
 
 decision := {"decision": "deny", "reason": "pushes are frozen until the release"} if {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A very small agent: finds the longest word in the text files of a workspace, and writes it down.
+"""A very small agent: finds the longest word in the text files of a workspace, and writes it to a file.
 
-It knows its host by TOOLPOST_URL and TOOLPOST_TOKEN. See README.md beside it.
+TOOLPOST_URL and TOOLPOST_TOKEN name the host. See README.md in this folder.
 """
 
 import json
@@ -13,7 +13,7 @@ HOST, TOKEN = os.environ["TOOLPOST_URL"], os.environ["TOOLPOST_TOKEN"]
 
 
 def call(tool, **arguments):
-    """Calls a tool; gives its result, also where that is a failure."""
+    """Calls a tool and returns its result, also a failure."""
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
     request = urllib.request.Request(f"{HOST}/tools/{tool}/call", json.dumps(arguments).encode(), headers)
     try:

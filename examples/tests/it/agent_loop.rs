@@ -30,7 +30,7 @@ async fn server(workspace: &Path, data: &Path) -> Server {
     Server::start(config(workspace, data)).await.unwrap()
 }
 
-/// Runs the loop; gives back what it printed and, per call, the tool and the invocation's id.
+/// Runs the loop. Returns its output and, for each call, the tool and the invocation id.
 async fn run_loop(server: &Server, provider: &str, model: &str) -> (String, Vec<(String, String)>) {
     let mut command = python("agent_loop.py");
     command.args([provider, "How does the first file end?"]);
@@ -118,7 +118,7 @@ async fn the_loop_waits_for_a_call_that_a_person_is_asked_about() {
         let mut changes = host.approval_changes();
         loop {
             if let Some(question) = host.approvals().first() {
-                // The loop has its 202 by then, or gets it: the call waits longer than its caller.
+                // The loop has its 202 already or gets it soon, because the call waits longer than its caller.
                 let yes = Verdict::Allow {
                     scope: ApprovalScope::Once,
                     rule: None,
@@ -146,7 +146,7 @@ async fn the_loop_waits_for_a_call_that_a_person_is_asked_about() {
     server.shutdown(Duration::from_secs(5)).await;
 }
 
-/// The script is worth nothing as a test if a loop that loses or mixes up results gets through.
+/// Without this refusal, the script would accept a loop that loses or mixes up results.
 #[test]
 fn the_scripted_model_refuses_what_a_real_endpoint_refuses() {
     let mut program = Program::start(&mut python("scripted_model.py"));

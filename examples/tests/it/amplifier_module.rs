@@ -1,4 +1,4 @@
-//! The modules in Rust, called over HTTP as an agent would.
+//! The modules in Rust, called over HTTP like an agent.
 
 use std::process::Command;
 

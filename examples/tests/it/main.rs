@@ -1,4 +1,4 @@
-//! The examples, run as their readers run them: as programs that talk over HTTP.
+//! The examples, run as programs and called over HTTP.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests start programs and prepare files"

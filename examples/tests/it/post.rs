@@ -1,4 +1,4 @@
-//! The smallest HTTP client that will do.
+//! A minimal HTTP client.
 
 use std::{
     io::{Read, Write},
@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-/// Posts JSON to `url` and reads the status and the JSON that come back.
+/// Posts JSON to `url` and returns the status and the JSON of the response.
 pub(crate) fn post(url: &str, token: &str, body: &Value) -> (u16, Value) {
     let (host, path) = url
         .strip_prefix("http://")

@@ -1,4 +1,4 @@
-//! A program that prints what is needed to reach it.
+//! A program that prints its address and token.
 
 use std::{
     io::{BufRead, BufReader},
@@ -23,7 +23,7 @@ impl Program {
         Self { child, output }
     }
 
-    /// What the next line, `name value`, says.
+    /// The value of the next line, `name value`.
     pub(crate) fn says(&mut self, name: &str) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
@@ -41,7 +41,7 @@ impl Drop for Program {
     }
 }
 
-/// A Python program of this folder. A proxy of the machine must not come between it and loopback.
+/// A Python program of this folder. `no_proxy` keeps a proxy of the machine off loopback.
 pub(crate) fn python(name: &str) -> Command {
     let script: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     let mut command = Command::new("python3");

@@ -12,7 +12,7 @@ use crate::program::python;
 
 const CASSETTE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/replay/session.json");
 
-/// Runs the agent against a server; gives what it printed.
+/// Runs the agent against a server and returns its output.
 async fn run_agent(server: &Server) -> String {
     let mut command: Command = python("replay/longest_word.py");
     command.env(

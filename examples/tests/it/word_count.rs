@@ -1,4 +1,4 @@
-//! The tool of one's own, called over HTTP as an agent would.
+//! The example tool, called over HTTP like an agent.
 
 use std::process::Command;
 
